@@ -1,0 +1,3 @@
+//! The declarative control plane for rate limits and kill switches on DynamoDB.
+
+pub mod model;

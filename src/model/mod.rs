@@ -1,0 +1,19 @@
+//! What exists: names, levels, limits, the access switch and how it resolves.
+//!
+//! Everything here is pure data. Nothing here knows how a manifest is spelled, how an item is
+//! stored, or what time it is.
+
+pub mod access;
+pub mod level;
+pub mod limit;
+pub mod name;
+pub mod resolve;
+pub mod schedule;
+pub mod units;
+
+pub use access::{AccessMode, Switch};
+pub use level::{Level, LevelConfig, OnUnavailable, Scope};
+pub use limit::{Limit, LimitError, Recovery};
+pub use name::{EntityId, LimitName, NameError, NamespaceId, NamespaceName, ResourceName};
+pub use schedule::{Cron, ScheduleEntry, Zone};
+pub use units::{EpochMs, EpochSeconds, MilliTokens, Seconds, Tokens};
