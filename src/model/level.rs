@@ -85,7 +85,10 @@ impl Level {
             "entity" => {
                 // An entity id holds no '/', a resource may.
                 let (entity, scope) = target.split_once('/')?;
-                Some(Level::Entity(EntityId::parse(entity).ok()?, Scope::parse(scope).ok()?))
+                Some(Level::Entity(
+                    EntityId::parse(entity).ok()?,
+                    Scope::parse(scope).ok()?,
+                ))
             }
             _ => None,
         }

@@ -68,14 +68,28 @@ impl Rule {
         }
         let rule = self.text;
         if !(self.first)(first) {
-            return Err(NameError::Character { kind, place: "start with", found: first, rule });
+            return Err(NameError::Character {
+                kind,
+                place: "start with",
+                found: first,
+                rule,
+            });
         }
         if let Some(found) = text.chars().find(|c| !(self.rest)(*c)) {
-            return Err(NameError::Character { kind, place: "contain", found, rule });
+            return Err(NameError::Character {
+                kind,
+                place: "contain",
+                found,
+                rule,
+            });
         }
         let length = text.chars().count();
         if length > self.max {
-            return Err(NameError::TooLong { kind, length, max: self.max });
+            return Err(NameError::TooLong {
+                kind,
+                length,
+                max: self.max,
+            });
         }
         Ok(())
     }

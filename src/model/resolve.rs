@@ -83,9 +83,15 @@ pub fn access(
     entity_default: Option<Switch>,
     resource: Option<Switch>,
 ) -> Access {
-    let winner =
-        [(Step::Entity, entity), (Step::EntityDefault, entity_default), (Step::Resource, resource)]
-            .into_iter()
-            .find_map(|(step, switch)| switch.map(|switch| (step, switch)));
-    Access { mode: winner.map_or(AccessMode::Enforce, |(_, switch)| switch.mode()), winner }
+    let winner = [
+        (Step::Entity, entity),
+        (Step::EntityDefault, entity_default),
+        (Step::Resource, resource),
+    ]
+    .into_iter()
+    .find_map(|(step, switch)| switch.map(|switch| (step, switch)));
+    Access {
+        mode: winner.map_or(AccessMode::Enforce, |(_, switch)| switch.mode()),
+        winner,
+    }
 }
