@@ -4,6 +4,7 @@
 //! stored, or what time it is.
 
 pub mod access;
+pub mod cron;
 pub mod level;
 pub mod limit;
 pub mod name;
@@ -16,12 +17,13 @@ pub mod state;
 pub mod units;
 
 pub use access::{AccessMode, Switch};
+pub use cron::{Cron, CronError};
 pub use level::{Level, LevelConfig, OnUnavailable, Scope};
 pub use limit::{Limit, LimitError, Recovery};
 pub use name::{EntityId, LimitName, NameError, NamespaceId, NamespaceName, ResourceName};
 pub use owed::{FanoutKind, Owed};
 pub use pending::{Owner, Pending};
 pub use record::{ManifestOwner, ProvisionerRecord};
-pub use schedule::{Cron, ScheduleEntry, Zone};
+pub use schedule::{Modifier, ScaleError, ScaleMillis, ScheduleEntry, Zone, ZoneError};
 pub use state::{State, StoredLevel, Versions};
 pub use units::{EpochMs, EpochSeconds, MilliTokens, Seconds, Tokens};
