@@ -10,6 +10,7 @@ pub mod limit;
 pub mod name;
 pub mod resolve;
 pub mod schedule;
+pub mod ttl;
 pub mod units;
 
 pub use access::{AccessMode, Switch};
@@ -18,4 +19,5 @@ pub use level::{Level, LevelConfig, OnUnavailable, Scope};
 pub use limit::{Limit, LimitError, Recovery};
 pub use name::{EntityId, LimitName, NameError, NamespaceId, NamespaceName, ResourceName};
 pub use schedule::{Modifier, ScaleError, ScaleMillis, ScheduleEntry, Zone, ZoneError};
+pub use ttl::{TtlError, bucket_ttl, recovery_horizon};
 pub use units::{EpochMs, EpochSeconds, MilliTokens, Seconds, Tokens};
