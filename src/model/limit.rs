@@ -145,12 +145,11 @@ pub enum LimitError {
     #[error("a limit that resets may not set `refill_amount` in a schedule entry: leave it out")]
     RefillWhileResetting,
     /// A window breaks a rule.
-    #[error("schedule entry {number} is not valid")]
+    #[error("schedule entry {number}: {rule}")]
     Entry {
         /// Which one, counted from 1.
         number: usize,
         /// The rule.
-        #[source]
         rule: Box<LimitError>,
     },
 }

@@ -14,6 +14,7 @@ pub mod record;
 pub mod resolve;
 pub mod schedule;
 pub mod state;
+pub mod ttl;
 pub mod units;
 
 pub use access::{AccessMode, Switch};
@@ -26,4 +27,5 @@ pub use pending::{Owner, Pending};
 pub use record::{ManifestOwner, ProvisionerRecord};
 pub use schedule::{Modifier, ScaleError, ScaleMillis, ScheduleEntry, Zone, ZoneError};
 pub use state::{State, StoredLevel, Versions};
+pub use ttl::{TtlError, bucket_ttl, recovery_horizon};
 pub use units::{EpochMs, EpochSeconds, MilliTokens, Seconds, Tokens};
