@@ -177,6 +177,15 @@ pub enum StoreError {
         status: String,
     },
 
+    /// A table of that name exists and is something else.
+    #[error("table {table} is not a limits table, it lacks {lacking}: name another table")]
+    TableForeign {
+        /// The table's name.
+        table: String,
+        /// Which keys or indexes are not there.
+        lacking: String,
+    },
+
     /// The embedded database did not open.
     #[error("could not open the embedded store {} ({reason}): {remedy}", .path.display())]
     EmbeddedOpen {
@@ -186,6 +195,16 @@ pub enum StoreError {
         reason: String,
         /// What to do about it.
         remedy: &'static str,
+    },
+
+    /// Another process kept the embedded database's file locked for the five seconds a write waits.
+    #[error(
+        "the embedded store {} stayed locked by another process: wait for that one or stop it, then run this again",
+        .path.display()
+    )]
+    EmbeddedLocked {
+        /// The file.
+        path: PathBuf,
     },
 
     /// The embedded store was asked to listen where others could reach it.
@@ -232,6 +251,9 @@ impl StoreError {
         tracing::debug!(%act, error = %DisplayErrorContext(&error), "a DynamoDB request failed");
         if let Some(cause) = find::<CredentialsError>(&error) {
             return StoreError::from_credentials(cause);
+        }
+        if let Some(StoreError::EmbeddedLocked { path }) = find::<StoreError>(&error) {
+            return StoreError::EmbeddedLocked { path: path.clone() };
         }
         if is_connection_refused(&error) {
             return StoreError::Refused { act, place: None };

@@ -2,6 +2,14 @@
 //!
 //! The seam is the transport: everything speaks to the one SDK client, whatever carries its requests.
 
+pub mod connect;
+pub mod create;
+#[cfg(feature = "local")]
+pub mod embedded;
 pub mod error;
 
+pub use connect::Patience;
+pub use create::create_table;
+#[cfg(feature = "local")]
+pub use embedded::Embedded;
 pub use error::{Place, StoreError};

@@ -1,2 +1,3 @@
-//! x
-fn main() {}
+//! The one integration-test binary: a list of its modules.
+
+mod store_connect;
