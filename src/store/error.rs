@@ -6,7 +6,7 @@
 //! whether a condition failed. Nothing here retries and nothing here prints.
 
 use aws_credential_types::provider::error::CredentialsError;
-use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::error::{BuildError, DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use std::any::Any;
 use std::borrow::Cow;
@@ -186,6 +186,19 @@ pub enum StoreError {
         lacking: String,
     },
 
+    /// One failed request carried several writes; this is the error of another one of them.
+    #[error("{message}")]
+    Repeated {
+        /// The message of the first.
+        message: String,
+        /// Whether the first is transient.
+        transient: bool,
+    },
+
+    /// A stored item does not follow the table's format.
+    #[error("{0}: correct or delete the item, then run this again")]
+    Unreadable(#[from] crate::table::ItemError),
+
     /// The embedded database did not open.
     #[error("could not open the embedded store {} ({reason}): {remedy}", .path.display())]
     EmbeddedOpen {
@@ -276,6 +289,14 @@ impl StoreError {
         }
     }
 
+    /// A request that the SDK would not build.
+    pub(crate) fn unbuilt(act: &'static str, cause: &BuildError) -> StoreError {
+        StoreError::Malformed {
+            act: act.into(),
+            reason: innermost(cause),
+        }
+    }
+
     /// The failure of a credentials provider.
     pub(crate) fn from_credentials(cause: &CredentialsError) -> StoreError {
         match cause {
@@ -306,7 +327,25 @@ impl StoreError {
             StoreError::Throttled { .. }
                 | StoreError::TimedOut { .. }
                 | StoreError::Unreachable { .. }
+                | StoreError::Repeated {
+                    transient: true,
+                    ..
+                }
         )
+    }
+
+    /// This error once for each of `count` writes that failed together.
+    pub(crate) fn repeated(self, count: usize) -> impl Iterator<Item = StoreError> {
+        let (message, transient) = (self.to_string(), self.is_transient());
+        let mut first = Some(self);
+        let next = move || {
+            let again = || StoreError::Repeated {
+                message: message.clone(),
+                transient,
+            };
+            first.take().unwrap_or_else(again)
+        };
+        std::iter::repeat_with(next).take(count)
     }
 }
 

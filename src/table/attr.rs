@@ -92,7 +92,8 @@ impl<'a> Reader<'a> {
 
     /// A text that must be there.
     pub fn required_text(self, name: &str) -> Result<&'a str, ItemError> {
-        self.text(name)?.ok_or_else(|| self.error(name, "is missing"))
+        self.text(name)?
+            .ok_or_else(|| self.error(name, "is missing"))
     }
 
     /// A whole number from 0, or `None` when the attribute is absent.
@@ -108,7 +109,8 @@ impl<'a> Reader<'a> {
 
     /// A whole number that must be there.
     pub fn required_whole(self, name: &str) -> Result<u64, ItemError> {
-        self.whole(name)?.ok_or_else(|| self.error(name, "is missing"))
+        self.whole(name)?
+            .ok_or_else(|| self.error(name, "is missing"))
     }
 
     /// A boolean, or `None` when the attribute is absent.
@@ -143,9 +145,10 @@ impl<'a> Reader<'a> {
 /// The texts of a list or a string set, in stored order. `None` when the value is neither.
 pub fn texts_of(value: &AttributeValue) -> Option<Vec<&str>> {
     match value {
-        AttributeValue::L(values) => {
-            values.iter().map(|value| value.as_s().ok().map(String::as_str)).collect()
-        }
+        AttributeValue::L(values) => values
+            .iter()
+            .map(|value| value.as_s().ok().map(String::as_str))
+            .collect(),
         AttributeValue::Ss(values) => Some(values.iter().map(String::as_str).collect()),
         _ => None,
     }
@@ -166,7 +169,8 @@ pub fn same_value(a: &AttributeValue, b: &AttributeValue) -> bool {
         }
         (AttributeValue::M(a), AttributeValue::M(b)) => {
             a.len() == b.len()
-                && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| same_value(a, b)))
+                && a.iter()
+                    .all(|(name, a)| b.get(name).is_some_and(|b| same_value(a, b)))
         }
         _ => a == b,
     }
@@ -234,7 +238,15 @@ mod tests {
         assert_eq!(whole_number("1000.0"), Some(1000));
         assert_eq!(whole_number("1E+3"), Some(1000));
         assert_eq!(whole_number("0.0"), Some(0));
-        for bad in ["-1", "1.5", "", "x", "1e40", "NaN", "1e99999999999999999999"] {
+        for bad in [
+            "-1",
+            "1.5",
+            "",
+            "x",
+            "1e40",
+            "NaN",
+            "1e99999999999999999999",
+        ] {
             assert_eq!(whole_number(bad), None, "{bad}");
         }
     }

@@ -29,10 +29,13 @@ impl AuditEvent<'_> {
     pub fn encode(&self, ns: &NamespaceId, level: &Level) -> Item {
         let event_id = Ulid::from_parts(self.at.0, self.random).to_string();
         let key = keys::audit(ns, level, &event_id);
-        let action = if self.after.is_some() { "limits_set" } else { "limits_deleted" };
-        let or_null = |value: Option<String>| {
-            value.map_or(AttributeValue::Null(true), AttributeValue::S)
+        let action = if self.after.is_some() {
+            "limits_set"
+        } else {
+            "limits_deleted"
         };
+        let or_null =
+            |value: Option<String>| value.map_or(AttributeValue::Null(true), AttributeValue::S);
         let resource = match level {
             Level::System => None,
             Level::Resource(resource) => Some(resource.to_string()),
@@ -47,10 +50,16 @@ impl AuditEvent<'_> {
             ("event_id".to_owned(), text(event_id)),
             ("timestamp".to_owned(), text(rfc3339_seconds(self.at))),
             ("action".to_owned(), text(action)),
-            ("principal".to_owned(), or_null(self.principal.map(str::to_owned))),
+            (
+                "principal".to_owned(),
+                or_null(self.principal.map(str::to_owned)),
+            ),
             ("resource".to_owned(), or_null(resource)),
             ("details".to_owned(), AttributeValue::M(self.details())),
-            ("ttl".to_owned(), number(self.at.0 / 1000 + RETENTION_SECONDS)),
+            (
+                "ttl".to_owned(),
+                number(self.at.0 / 1000 + RETENTION_SECONDS),
+            ),
         ])
     }
 
@@ -59,7 +68,10 @@ impl AuditEvent<'_> {
             .into_iter()
             .filter_map(|(side, config)| {
                 config.map(|config| {
-                    (side.to_owned(), AttributeValue::M(config::encode_fields(config)))
+                    (
+                        side.to_owned(),
+                        AttributeValue::M(config::encode_fields(config)),
+                    )
                 })
             })
             .collect()

@@ -4,8 +4,8 @@ use super::attr::{Item, ItemError, Reader, boolean, number, same_value, text};
 use super::keys;
 use super::schedule;
 use crate::model::{
-    Level, LevelConfig, Limit, LimitName, NamespaceId, OnUnavailable, Recovery, Seconds, Switch,
-    Tokens, Zone,
+    Level, LevelConfig, Limit, LimitName, NamespaceId, OnUnavailable, Recovery, Seconds,
+    StoredLevel, Switch, Tokens, Zone,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::BTreeMap;
@@ -135,26 +135,95 @@ pub fn decode(item: &Item) -> Result<LevelConfig, ItemError> {
         Some("allow") => Some(OnUnavailable::Allow),
         Some("block") => Some(OnUnavailable::Block),
         Some(other) => {
-            return Err(
-                reader.error(ON_UNAVAILABLE, format!("is {other:?}, neither allow nor block"))
-            );
+            return Err(reader.error(
+                ON_UNAVAILABLE,
+                format!("is {other:?}, neither allow nor block"),
+            ));
         }
     };
-    let cascade = reader.value(CASCADE).map(|value| matches!(value, AttributeValue::Bool(true)));
-    Ok(LevelConfig { limits, zone, disabled: decode_switch(item), cascade, on_unavailable })
+    let cascade = reader
+        .value(CASCADE)
+        .map(|value| matches!(value, AttributeValue::Bool(true)));
+    Ok(LevelConfig {
+        limits,
+        zone,
+        disabled: decode_switch(item),
+        cascade,
+        on_unavailable,
+    })
 }
 
 /// Whether the stored item is exactly what this build would write for what it declares, keys of
 /// the indexes included. Attributes outside the format are another writer's and do not count.
 pub fn is_as_written(ns: &NamespaceId, level: &Level, config: &LevelConfig, stored: &Item) -> bool {
     let written = encode(ns, level, config);
-    written.iter().all(|(name, value)| stored.get(name).is_some_and(|s| same_value(s, value)))
-        && stored.keys().all(|name| written.contains_key(name) || !is_ours(name))
+    written
+        .iter()
+        .all(|(name, value)| stored.get(name).is_some_and(|s| same_value(s, value)))
+        && stored
+            .keys()
+            .all(|name| written.contains_key(name) || !is_ours(name))
 }
 
 /// Whether the entity index shows the stored item, and so the registry counts it.
 pub fn is_registered(stored: &Item) -> bool {
     stored.contains_key("GSI3PK") && stored.contains_key("GSI3SK")
+}
+
+/// The condition that a stored level is still what was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    /// The condition expression.
+    pub expression: String,
+    /// Attribute names by alias.
+    pub names: BTreeMap<String, String>,
+    /// Attribute values by alias.
+    pub values: BTreeMap<String, AttributeValue>,
+}
+
+/// Comparisons that one expression may hold, with room to spare below the service's limit.
+const MAX_COMPARISONS: usize = 200;
+
+/// The condition that an item still holds what was read of it: each declared attribute is equal,
+/// and a switch, policy or zone that was absent is still absent.
+pub fn unmoved(before: Option<&StoredLevel>, level: &Level) -> Condition {
+    let mut condition = Condition {
+        expression: "attribute_exists(PK)".to_owned(),
+        names: BTreeMap::new(),
+        values: BTreeMap::new(),
+    };
+    let Some(before) = before else {
+        condition.expression = "attribute_not_exists(PK)".to_owned();
+        return condition;
+    };
+    let mut fields: Vec<(String, Option<AttributeValue>)> = encode_fields(&before.config)
+        .into_iter()
+        .map(|(n, v)| (n, Some(v)))
+        .collect();
+    fields.sort_by(|a, b| a.0.cmp(&b.0));
+    for name in [DISABLED, CASCADE, ZONE, ON_UNAVAILABLE] {
+        if !fields.iter().any(|(field, _)| field == name) {
+            fields.insert(0, (name.to_owned(), None));
+        }
+    }
+    for (index, (name, value)) in fields.into_iter().take(MAX_COMPARISONS).enumerate() {
+        condition.names.insert(format!("#c{index}"), name);
+        condition.expression += &match value {
+            None => format!(" AND attribute_not_exists(#c{index})"),
+            Some(value) => {
+                condition.values.insert(format!(":c{index}"), value);
+                format!(" AND #c{index} = :c{index}")
+            }
+        };
+    }
+    if matches!(level, Level::Entity(..)) {
+        condition.expression += if before.registered {
+            " AND attribute_exists(GSI3PK)"
+        } else {
+            " AND attribute_not_exists(GSI3PK)"
+        };
+    }
+    condition
 }
 
 /// Whether an attribute is one that the format gives to config items.
@@ -163,7 +232,9 @@ fn is_ours(name: &str) -> bool {
 }
 
 fn parse_limit_attr(attribute: &str) -> Option<(&'static str, &str, &str)> {
-    let prefix = [PLAIN, WINDOWED].into_iter().find(|prefix| attribute.starts_with(prefix))?;
+    let prefix = [PLAIN, WINDOWED]
+        .into_iter()
+        .find(|prefix| attribute.starts_with(prefix))?;
     let (name, field) = attribute[prefix.len()..].rsplit_once('_')?;
     (!name.is_empty() && FIELDS.contains(&field)).then_some((prefix, name, field))
 }
@@ -174,10 +245,15 @@ fn limit_names(
 ) -> Result<BTreeMap<LimitName, &'static str>, ItemError> {
     let mut found: BTreeMap<LimitName, &'static str> = BTreeMap::new();
     for attribute in item.keys() {
-        let Some((prefix, name, "cp")) = parse_limit_attr(attribute) else { continue };
+        let Some((prefix, name, "cp")) = parse_limit_attr(attribute) else {
+            continue;
+        };
         let name =
             LimitName::parse(name).map_err(|e| reader.error(attribute, format!("names {e}")))?;
-        if found.insert(name, prefix).is_some_and(|other| other != prefix) {
+        if found
+            .insert(name, prefix)
+            .is_some_and(|other| other != prefix)
+        {
             return Err(reader.error(
                 attribute,
                 "is stored both as a plain and as a windowed limit, so which one holds is unknown",
@@ -215,7 +291,15 @@ fn decode_limit(
             .map_err(|e| reader.error(&attribute("sched"), e.to_string()))?,
     };
     let soft = reader.boolean(&attribute("soft"))?.unwrap_or(false);
-    let limit = Limit { capacity, refill_period, recovery, schedule, soft };
-    limit.check().map_err(|e| reader.error(&attribute("cp"), format!("is of a bad limit: {e}")))?;
+    let limit = Limit {
+        capacity,
+        refill_period,
+        recovery,
+        schedule,
+        soft,
+    };
+    limit
+        .check()
+        .map_err(|e| reader.error(&attribute("cp"), format!("is of a bad limit: {e}")))?;
     Ok(limit)
 }

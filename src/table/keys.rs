@@ -48,35 +48,52 @@ pub fn system_pk(ns: &NamespaceId) -> String {
 
 /// The version record.
 pub fn version() -> Key {
-    Key { pk: reserved_pk(), sk: "#VERSION".to_owned() }
+    Key {
+        pk: reserved_pk(),
+        sk: "#VERSION".to_owned(),
+    }
 }
 
 /// The registry entry from a namespace's name to its id.
 pub fn namespace_by_name(name: &NamespaceName) -> Key {
-    Key { pk: reserved_pk(), sk: format!("#NAMESPACE#{name}") }
+    Key {
+        pk: reserved_pk(),
+        sk: format!("#NAMESPACE#{name}"),
+    }
 }
 
 /// The registry entry from a namespace's id to its name.
 pub fn namespace_by_id(ns: &NamespaceId) -> Key {
-    Key { pk: reserved_pk(), sk: format!("#NSID#{ns}") }
+    Key {
+        pk: reserved_pk(),
+        sk: format!("#NSID#{ns}"),
+    }
 }
 
 /// The config item of a level.
 pub fn config(ns: &NamespaceId, level: &Level) -> Key {
     match level {
-        Level::System => Key { pk: system_pk(ns), sk: "#CONFIG".to_owned() },
-        Level::Resource(resource) => {
-            Key { pk: format!("{ns}/RESOURCE#{resource}"), sk: "#CONFIG".to_owned() }
-        }
-        Level::Entity(entity, scope) => {
-            Key { pk: entity_pk(ns, entity), sk: format!("#CONFIG#{scope}") }
-        }
+        Level::System => Key {
+            pk: system_pk(ns),
+            sk: "#CONFIG".to_owned(),
+        },
+        Level::Resource(resource) => Key {
+            pk: format!("{ns}/RESOURCE#{resource}"),
+            sk: "#CONFIG".to_owned(),
+        },
+        Level::Entity(entity, scope) => Key {
+            pk: entity_pk(ns, entity),
+            sk: format!("#CONFIG#{scope}"),
+        },
     }
 }
 
 /// An entity's META item.
 pub fn meta(ns: &NamespaceId, entity: &EntityId) -> Key {
-    Key { pk: entity_pk(ns, entity), sk: "#META".to_owned() }
+    Key {
+        pk: entity_pk(ns, entity),
+        sk: "#META".to_owned(),
+    }
 }
 
 fn entity_pk(ns: &NamespaceId, entity: &EntityId) -> String {
@@ -90,29 +107,44 @@ pub fn entity_config_index(ns: &NamespaceId, entity: &EntityId, scope: &Scope) -
 
 /// The set of resources that have a config.
 pub fn resource_registry(ns: &NamespaceId) -> Key {
-    Key { pk: system_pk(ns), sk: "#RESOURCES".to_owned() }
+    Key {
+        pk: system_pk(ns),
+        sk: "#RESOURCES".to_owned(),
+    }
 }
 
 /// The counts of entity configs per resource.
 pub fn entity_config_registry(ns: &NamespaceId) -> Key {
-    Key { pk: system_pk(ns), sk: "#ENTITY_CONFIG_RESOURCES".to_owned() }
+    Key {
+        pk: system_pk(ns),
+        sk: "#ENTITY_CONFIG_RESOURCES".to_owned(),
+    }
 }
 
 /// The provisioner record.
 pub fn provisioner(ns: &NamespaceId) -> Key {
-    Key { pk: system_pk(ns), sk: "#PROVISIONER".to_owned() }
+    Key {
+        pk: system_pk(ns),
+        sk: "#PROVISIONER".to_owned(),
+    }
 }
 
 /// The n-th overflow item of the provisioner record.
 pub fn managed_overflow(ns: &NamespaceId, index: usize) -> Key {
-    Key { pk: system_pk(ns), sk: format!("{MANAGED_PREFIX}{index:03}") }
+    Key {
+        pk: system_pk(ns),
+        sk: format!("{MANAGED_PREFIX}{index:03}"),
+    }
 }
 
 /// The pending item of one owed fan-out.
 pub fn pending(ns: &NamespaceId, owed: &Owed) -> Key {
     let target = owed.level.target().unwrap_or_default();
     let (kind, level) = (owed.kind.stored_name(), owed.level.kind());
-    Key { pk: system_pk(ns), sk: format!("{PENDING_PREFIX}{kind}#{level}#{target}") }
+    Key {
+        pk: system_pk(ns),
+        sk: format!("{PENDING_PREFIX}{kind}#{level}#{target}"),
+    }
 }
 
 /// Whom an audit event of a level is about, as its partition spells it.
@@ -126,7 +158,10 @@ pub fn audit_subject(level: &Level) -> String {
 
 /// An audit event of a level.
 pub fn audit(ns: &NamespaceId, level: &Level, event_id: &str) -> Key {
-    Key { pk: format!("{ns}/AUDIT#{}", audit_subject(level)), sk: format!("#AUDIT#{event_id}") }
+    Key {
+        pk: format!("{ns}/AUDIT#{}", audit_subject(level)),
+        sk: format!("#AUDIT#{event_id}"),
+    }
 }
 
 /// One shard of the bucket of an entity and a resource.
@@ -158,7 +193,10 @@ impl BucketId {
 
     /// The bucket's sort key in GSI4: its partition key without the namespace.
     pub fn suffix(&self) -> String {
-        format!("{BUCKET_PREFIX}{}#{}#{}", self.entity, self.resource, self.shard)
+        format!(
+            "{BUCKET_PREFIX}{}#{}#{}",
+            self.entity, self.resource, self.shard
+        )
     }
 
     /// Partition and sort key in the resource index.
@@ -183,21 +221,28 @@ impl BucketId {
     /// # Errors
     /// [`BucketKeyError`] when the key is another namespace's or has another form.
     pub fn parse(ns: &NamespaceId, pk: &str) -> Result<BucketId, BucketKeyError> {
-        let error = |problem: String| BucketKeyError { pk: pk.to_owned(), problem };
+        let error = |problem: String| BucketKeyError {
+            pk: pk.to_owned(),
+            problem,
+        };
         let rest = pk
             .strip_prefix(ns.as_str())
             .and_then(|rest| rest.strip_prefix('/'))
             .ok_or_else(|| error(format!("it does not start with {ns}/")))?
             .strip_prefix(BUCKET_PREFIX)
             .ok_or_else(|| error(format!("it does not continue with {BUCKET_PREFIX}")))?;
-        let (names, shard) =
-            rest.rsplit_once('#').ok_or_else(|| error("it has no shard".to_owned()))?;
-        let (entity, resource) =
-            names.split_once('#').ok_or_else(|| error("it has no resource".to_owned()))?;
+        let (names, shard) = rest
+            .rsplit_once('#')
+            .ok_or_else(|| error("it has no shard".to_owned()))?;
+        let (entity, resource) = names
+            .split_once('#')
+            .ok_or_else(|| error("it has no resource".to_owned()))?;
         Ok(BucketId {
             entity: EntityId::parse(entity).map_err(|e| error(e.to_string()))?,
             resource: ResourceName::parse(resource).map_err(|e| error(e.to_string()))?,
-            shard: shard.parse().map_err(|_| error(format!("{shard:?} is not a shard number")))?,
+            shard: shard
+                .parse()
+                .map_err(|_| error(format!("{shard:?} is not a shard number")))?,
         })
     }
 }
@@ -234,12 +279,20 @@ pub fn buckets_of_entity(ns: &NamespaceId, entity: &EntityId, scope: &Scope) -> 
         Scope::Default => BUCKET_PREFIX.to_owned(),
         Scope::Resource(resource) => format!("{BUCKET_PREFIX}{resource}#"),
     };
-    Discovery { index: ENTITY_INDEX, pk: entity_pk(ns, entity), prefix }
+    Discovery {
+        index: ENTITY_INDEX,
+        pk: entity_pk(ns, entity),
+        prefix,
+    }
 }
 
 /// Every bucket of a namespace.
 pub fn buckets_of_namespace(ns: &NamespaceId) -> Discovery {
-    Discovery { index: NAMESPACE_INDEX, pk: ns.to_string(), prefix: BUCKET_PREFIX.to_owned() }
+    Discovery {
+        index: NAMESPACE_INDEX,
+        pk: ns.to_string(),
+        prefix: BUCKET_PREFIX.to_owned(),
+    }
 }
 
 fn resource_index_pk(ns: &NamespaceId, resource: &ResourceName) -> String {

@@ -38,7 +38,9 @@ pub fn decode_id(item: &Item) -> Result<Option<NamespaceId>, ItemError> {
         return Ok(None);
     }
     let id = reader.required_text("namespace_id")?;
-    NamespaceId::parse(id).map(Some).map_err(|e| reader.error("namespace_id", e.to_string()))
+    NamespaceId::parse(id)
+        .map(Some)
+        .map_err(|e| reader.error("namespace_id", e.to_string()))
 }
 
 /// The name that a registry item holds.

@@ -47,7 +47,10 @@ pub fn encode_new(
         ("GSI4SK".to_owned(), text(key.pk)),
         ("kind".to_owned(), text(owed.kind.stored_name())),
         ("level".to_owned(), text(owed.level.kind())),
-        ("target".to_owned(), text(owed.level.target().unwrap_or_default())),
+        (
+            "target".to_owned(),
+            text(owed.level.target().unwrap_or_default()),
+        ),
         ("written_ms".to_owned(), number(at)),
         (OWNERS.to_owned(), AttributeValue::M(owners)),
     ])
@@ -65,7 +68,10 @@ pub fn decode(item: &Item) -> Result<Pending, ItemError> {
     let kind = FanoutKind::from_stored(kind)
         .ok_or_else(|| reader.error("kind", format!("is {kind:?}, an unknown fan-out")))?;
     let level = Level::from_parts(level, target).ok_or_else(|| {
-        reader.error("target", format!("is {target:?}, which names no {level} level"))
+        reader.error(
+            "target",
+            format!("is {target:?}, which names no {level} level"),
+        )
     })?;
     Ok(Pending {
         owed: Owed { level, kind },
@@ -110,4 +116,86 @@ fn owners(reader: Reader<'_>) -> Result<BTreeMap<String, Owner>, ItemError> {
         );
     }
     Ok(owners)
+}
+
+/// A conditional update of one pending item.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimUpdate {
+    /// The update expression.
+    pub expression: String,
+    /// The condition expression.
+    pub condition: String,
+    /// Attribute names by alias.
+    pub names: BTreeMap<String, String>,
+    /// Attribute values by alias.
+    pub values: BTreeMap<String, AttributeValue>,
+}
+
+/// Replaces the shares of applies that are gone by one of `token`, while each of them is still
+/// there and still gone. Live owners keep their shares.
+pub fn claim_update(
+    pending: &Pending,
+    token: &str,
+    lease: EpochMs,
+    full: bool,
+    now: EpochMs,
+) -> ClaimUpdate {
+    let mut names = BTreeMap::from([("#o".to_owned(), OWNERS.to_owned())]);
+    let mut values = BTreeMap::new();
+    let mut conditions = vec!["attribute_exists(PK)".to_owned()];
+    let mut removes = Vec::new();
+    for (index, (gone, owner)) in pending.gone(now).enumerate() {
+        values.insert(":now".to_owned(), number(now));
+        if owner.single {
+            names.insert("#single".to_owned(), SINGLE_TOKEN.to_owned());
+            names.insert("#singlelease".to_owned(), SINGLE_LEASE.to_owned());
+            names.insert("#singlefull".to_owned(), SINGLE_FULL.to_owned());
+            values.insert(":single".to_owned(), text(gone));
+            conditions.push("#single = :single".to_owned());
+            conditions
+                .push("(attribute_not_exists(#singlelease) OR #singlelease < :now)".to_owned());
+            removes.extend(["#single", "#singlelease", "#singlefull"].map(str::to_owned));
+        } else {
+            names.insert(format!("#t{index}"), gone.to_owned());
+            names.insert("#lease".to_owned(), LEASE.to_owned());
+            conditions.push(format!("attribute_exists(#o.#t{index})"));
+            conditions.push(format!(
+                "(attribute_not_exists(#o.#t{index}.#lease) OR #o.#t{index}.#lease < :now)"
+            ));
+            removes.push(format!("#o.#t{index}"));
+        }
+    }
+    let entry = owner_entry(lease, full);
+    let set = if pending.has_map {
+        names.insert("#me".to_owned(), token.to_owned());
+        values.insert(":entry".to_owned(), entry);
+        conditions.push("attribute_exists(#o)".to_owned());
+        "SET #o.#me = :entry"
+    } else {
+        values.insert(
+            ":map".to_owned(),
+            AttributeValue::M(Item::from([(token.to_owned(), entry)])),
+        );
+        conditions.push("attribute_not_exists(#o)".to_owned());
+        "SET #o = :map"
+    };
+    if pending.owners.is_empty() {
+        if pending.has_map {
+            values.insert(":none".to_owned(), number(0));
+            conditions.push("size(#o) = :none".to_owned());
+        }
+        names.insert("#single".to_owned(), SINGLE_TOKEN.to_owned());
+        conditions.push("attribute_not_exists(#single)".to_owned());
+    }
+    let remove = if removes.is_empty() {
+        String::new()
+    } else {
+        format!(" REMOVE {}", removes.join(", "))
+    };
+    ClaimUpdate {
+        expression: format!("{set}{remove}"),
+        condition: conditions.join(" AND "),
+        names,
+        values,
+    }
 }

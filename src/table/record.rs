@@ -30,12 +30,18 @@ pub struct RecordItems {
 pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord) -> RecordItems {
     let budget = ITEM_BUDGET;
     let mut main = keyed(ns, &keys::provisioner(ns));
-    main.insert("managed_system".to_owned(), boolean(record.managed.contains(&Level::System)));
+    main.insert(
+        "managed_system".to_owned(),
+        boolean(record.managed.contains(&Level::System)),
+    );
     let resources = record.managed.iter().filter_map(|level| match level {
         Level::Resource(resource) => Some(text(resource.as_str())),
         _ => None,
     });
-    main.insert("managed_resources".to_owned(), AttributeValue::L(resources.collect()));
+    main.insert(
+        "managed_resources".to_owned(),
+        AttributeValue::L(resources.collect()),
+    );
     if let Some(hash) = &record.applied_hash {
         main.insert("applied_hash".to_owned(), text(hash));
     }
@@ -48,13 +54,19 @@ pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord) -> RecordItems {
     main.insert("rev".to_owned(), number(record.rev));
     let parts = split_entities(record, budget);
     let overflow = if parts.len() > 1 {
-        main.insert(SWITCHES.to_owned(), AttributeValue::M(switches(record, |level| {
-            !matches!(level, Level::Entity(..))
-        })));
+        main.insert(
+            SWITCHES.to_owned(),
+            AttributeValue::M(switches(record, |level| {
+                !matches!(level, Level::Entity(..))
+            })),
+        );
         main.insert(ENTITIES.to_owned(), AttributeValue::M(Item::new()));
         overflow_items(ns, record, &parts)
     } else {
-        main.insert(SWITCHES.to_owned(), AttributeValue::M(switches(record, |_| true)));
+        main.insert(
+            SWITCHES.to_owned(),
+            AttributeValue::M(switches(record, |_| true)),
+        );
         let entities = parts.first().map(entities_map).unwrap_or_default();
         main.insert(ENTITIES.to_owned(), AttributeValue::M(entities));
         Vec::new()
@@ -79,7 +91,9 @@ fn split_entities(record: &ProvisionerRecord, budget: usize) -> Vec<Part<'_>> {
     let mut parts: Vec<Part<'_>> = Vec::new();
     let mut used = usize::MAX;
     for level in &record.managed {
-        let Level::Entity(entity, scope) = level else { continue };
+        let Level::Entity(entity, scope) = level else {
+            continue;
+        };
         // The scope in its list, the entity's name and its list when it is new, and the switch.
         let cost = scope.as_str().len() + 2 * entity.as_str().len() + scope.as_str().len() + 32;
         if used.saturating_add(cost) > budget {
@@ -103,21 +117,20 @@ fn entities_map(part: &Part<'_>) -> Item {
         .collect()
 }
 
-fn overflow_items(
-    ns: &NamespaceId,
-    record: &ProvisionerRecord,
-    parts: &[Part<'_>],
-) -> Vec<Item> {
+fn overflow_items(ns: &NamespaceId, record: &ProvisionerRecord, parts: &[Part<'_>]) -> Vec<Item> {
     let item = |(index, part): (usize, &Part<'_>)| {
         let mut item = keyed(ns, &keys::managed_overflow(ns, index));
         item.insert(ENTITIES.to_owned(), AttributeValue::M(entities_map(part)));
         let here = |level: &Level| match level {
-            Level::Entity(entity, scope) => {
-                part.get(entity).is_some_and(|scopes| scopes.contains(&scope))
-            }
+            Level::Entity(entity, scope) => part
+                .get(entity)
+                .is_some_and(|scopes| scopes.contains(&scope)),
             _ => false,
         };
-        item.insert(SWITCHES.to_owned(), AttributeValue::M(switches(record, here)));
+        item.insert(
+            SWITCHES.to_owned(),
+            AttributeValue::M(switches(record, here)),
+        );
         item
     };
     parts.iter().enumerate().map(item).collect()
@@ -140,12 +153,22 @@ fn switch_name(level: &Level) -> String {
 fn encode_owner(owner: &ManifestOwner) -> AttributeValue {
     let fields = match owner {
         ManifestOwner::Cli => vec![("kind", "cli")],
-        ManifestOwner::Stack { stack_id, logical_id } => {
-            vec![("kind", "stack"), ("stack_id", stack_id), ("logical_id", logical_id)]
+        ManifestOwner::Stack {
+            stack_id,
+            logical_id,
+        } => {
+            vec![
+                ("kind", "stack"),
+                ("stack_id", stack_id),
+                ("logical_id", logical_id),
+            ]
         }
     };
     AttributeValue::M(
-        fields.into_iter().map(|(name, value)| (name.to_owned(), text(value))).collect(),
+        fields
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), text(value)))
+            .collect(),
     )
 }
 
@@ -228,7 +251,9 @@ fn decode_switches(
 }
 
 fn decode_owner(reader: Reader<'_>) -> Result<Option<ManifestOwner>, ItemError> {
-    let Some(owner) = reader.map("owner")? else { return Ok(None) };
+    let Some(owner) = reader.map("owner")? else {
+        return Ok(None);
+    };
     let owner = Reader::new(owner);
     let named = |error: ItemError| reader.error("owner", format!("has {}", error.problem));
     match owner.text("kind").map_err(named)? {

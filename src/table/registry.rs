@@ -36,7 +36,10 @@ impl RegistryChange {
     /// take part only once in a transaction. A set cannot grow and shrink in one update, so
     /// a group of writes holds either added or removed resources, never both.
     pub fn updates(&self, ns: &NamespaceId) -> Vec<RegistryUpdate> {
-        self.resource_update(ns).into_iter().chain(self.entity_config_update(ns)).collect()
+        self.resource_update(ns)
+            .into_iter()
+            .chain(self.entity_config_update(ns))
+            .collect()
     }
 
     fn resource_update(&self, ns: &NamespaceId) -> Option<RegistryUpdate> {
@@ -58,7 +61,11 @@ impl RegistryChange {
     }
 
     fn entity_config_update(&self, ns: &NamespaceId) -> Option<RegistryUpdate> {
-        let changed: Vec<_> = self.entity_configs.iter().filter(|(_, by)| **by != 0).collect();
+        let changed: Vec<_> = self
+            .entity_configs
+            .iter()
+            .filter(|(_, by)| **by != 0)
+            .collect();
         if changed.is_empty() {
             return None;
         }
@@ -72,7 +79,12 @@ impl RegistryChange {
             additions.push(format!("#r{index} :r{index}"));
         }
         let expression = format!("{KEEP_INDEXED} ADD {}", additions.join(", "));
-        Some(RegistryUpdate { key, expression, names, values })
+        Some(RegistryUpdate {
+            key,
+            expression,
+            names,
+            values,
+        })
     }
 }
 
@@ -91,5 +103,9 @@ fn index_values(ns: &NamespaceId, key: &keys::Key) -> BTreeMap<String, Attribute
 /// # Errors
 /// [`ItemError`] when the set does not read.
 pub fn decode_resources(item: &Item) -> Result<BTreeSet<String>, ItemError> {
-    Ok(Reader::new(item).texts("resources")?.into_iter().map(str::to_owned).collect())
+    Ok(Reader::new(item)
+        .texts("resources")?
+        .into_iter()
+        .map(str::to_owned)
+        .collect())
 }

@@ -58,7 +58,10 @@ impl Stamp {
                 expression: "SET #bypass = :stamp REMOVE #disabled",
                 value: Some(AttributeValue::N(deadline.to_string())),
             },
-            Stamp::Enforce => StampUpdate { expression: "REMOVE #disabled, #bypass", value: None },
+            Stamp::Enforce => StampUpdate {
+                expression: "REMOVE #disabled, #bypass",
+                value: None,
+            },
         }
     }
 
