@@ -1,4 +1,5 @@
 //! The declarative control plane for rate limits and kill switches on DynamoDB.
 
+pub mod clock;
 pub mod model;
 pub mod store;

@@ -7,9 +7,13 @@ pub mod create;
 #[cfg(feature = "local")]
 pub mod embedded;
 pub mod error;
+#[cfg(feature = "local")]
+pub mod serve;
 
-pub use connect::Patience;
+pub use connect::{Connected, Connection, Patience};
 pub use create::create_table;
 #[cfg(feature = "local")]
 pub use embedded::Embedded;
 pub use error::{Place, StoreError};
+#[cfg(feature = "local")]
+pub use serve::serve;
