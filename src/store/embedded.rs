@@ -93,17 +93,13 @@ impl Embedded {
 
     /// A client of an embedded database reached through another transport, such as one that injects faults.
     pub fn client_over(transport: impl HttpClient + 'static) -> Client {
-        let patience = Patience::default();
         let config = aws_sdk_dynamodb::Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::from_static(REGION))
             .endpoint_url("http://embedded.invalid")
             .allow_no_auth()
-            .timeout_config(patience.timeouts())
-            .retry_config(patience.retries())
-            .http_client(transport)
-            .build();
-        Client::from_conf(config)
+            .http_client(transport);
+        Client::from_conf(Patience::default().set(config).build())
     }
 
     /// The file, or `memory`: what [`super::Place::host`] says of this database.

@@ -244,7 +244,7 @@ fn host<'a>(place: &'a Option<Box<Place>>, otherwise: &'a str) -> &'a str {
 
 fn missing(place: &Option<Box<Place>>) -> String {
     match place {
-        Some(place) => format!("table {} does not exist in {}", place.table, place.host),
+        Some(place) => format!("table {} does not exist ({})", place.table, place.host),
         None => "the table or its index does not exist".to_owned(),
     }
 }

@@ -19,6 +19,10 @@ mod state;
 pub use bucket::{BucketPage, FoundBucket, PageStart, Stamped};
 pub use config::{Author, LevelOutcome, LevelWrite};
 pub use connect::Patience;
+#[cfg(feature = "local")]
+pub mod serve;
+
+pub use connect::{Connected, Connection, Patience};
 pub use create::create_table;
 #[cfg(feature = "local")]
 pub use embedded::Embedded;
@@ -72,3 +76,5 @@ impl Store {
         StoreError::from_sdk(act, error).at(&self.place)
     }
 }
+#[cfg(feature = "local")]
+pub use serve::serve;
