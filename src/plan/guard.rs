@@ -51,6 +51,8 @@ pub enum Guard {
     Adopt,
     /// Plan again.
     Stale,
+    /// Upgrade what is deployed.
+    Versions,
 }
 
 /// Why a plan may not be applied.
@@ -78,6 +80,9 @@ pub enum Refusal {
         /// Who applied last.
         owner: ManifestOwner,
     },
+    /// The table's versions forbid it.
+    #[error(transparent)]
+    Versions(#[from] super::GateError),
     /// The reviewed plan is no longer the plan.
     #[error("the table or the manifest changed since the plan was saved (it was {reviewed}, it is now {current})")]
     Stale {
@@ -96,6 +101,7 @@ impl Refusal {
             Refusal::TooManyDeletes { .. } => Guard::MaxDelete,
             Refusal::OtherOwner { .. } => Guard::Adopt,
             Refusal::Stale { .. } => Guard::Stale,
+            Refusal::Versions(_) => Guard::Versions,
         }
     }
 
@@ -130,7 +136,7 @@ impl Plan {
         let default = (managed * DELETE_PERCENT / 100).max(DELETE_FLOOR);
         let allowed = policy.max_delete.unwrap_or(default);
         let owner = self.record_before.as_ref().and_then(|record| record.owner.as_ref());
-        let mut refusals = Vec::new();
+        let mut refusals: Vec<Refusal> = self.gate.clone().into_iter().map(Refusal::from).collect();
         if let Some(owner) = owner.filter(|owner| !policy.adopt && **owner != policy.owner) {
             refusals.push(Refusal::OtherOwner { owner: owner.clone() });
         }

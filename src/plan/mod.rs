@@ -5,12 +5,14 @@
 //! applied.
 
 mod danger;
+mod difference;
 mod fingerprint;
 mod gate;
 mod guard;
 mod switch;
 
 pub use danger::Danger;
+pub use difference::{Difference, differences};
 pub use gate::{Feature, GateError, Release, Requirement, check_table, ratchet, requirement};
 pub use guard::{Guard, GuardedPlan, Policy, Refusal};
 pub use switch::OutOfBand;
@@ -109,6 +111,10 @@ pub struct Plan {
     pub record_before: Option<ProvisionerRecord>,
     /// How many levels the manifest declares.
     pub declared: usize,
+    /// What becomes of switches set outside the manifest.
+    pub out_of_band: OutOfBand,
+    /// Why the table's versions forbid the manifest; `None` when they allow it.
+    pub gate: Option<GateError>,
     /// Features that the manifest uses and old readers would get wrong.
     pub requirement: Option<Requirement>,
 }
@@ -131,6 +137,24 @@ impl Plan {
                 || before.switches != self.record.switches
                 || before.applied_hash != self.record.applied_hash
         })
+    }
+
+    /// The config to write for a change whose stored level moved since it was planned: a switch
+    /// set by hand meanwhile is treated as one that had been set before.
+    pub fn resettled(
+        &self,
+        change: &Change,
+        after: Option<LevelConfig>,
+        current: Option<&StoredLevel>,
+    ) -> Option<LevelConfig> {
+        let mut after = after?;
+        let declared = self.record.switches.iter().flatten().any(|(l, _)| *l == change.level);
+        let planned = change.before_config().and_then(|before| before.disabled);
+        let current = current.and_then(|current| current.config.disabled);
+        if !declared && self.out_of_band == OutOfBand::Keep && current != planned {
+            after.disabled = current;
+        }
+        Some(after)
     }
 
     /// A hash of everything the plan would do, to recognise it by when it is applied later.
@@ -170,6 +194,8 @@ pub fn plan(manifest: &Manifest, state: &State, options: PlanOptions) -> Plan {
         record: record_after(manifest),
         record_before,
         declared: manifest.levels.len(),
+        out_of_band: options.out_of_band,
+        gate: check_table(state.versions.as_ref(), requirement(manifest)).err(),
         requirement: requirement(manifest),
     }
 }

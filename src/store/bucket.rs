@@ -6,6 +6,7 @@ use crate::model::{AccessMode, EpochMs, NamespaceId};
 use crate::table::stamp::{self, Stamp, StampUpdate};
 use crate::table::{BucketId, Discovery, Item, Key, attr, keys};
 use aws_sdk_dynamodb::types::{BatchStatementRequest, BatchStatementResponse};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 /// Stamps that one PartiQL batch takes.
@@ -113,6 +114,22 @@ impl Store {
             mode: stamp::shown_mode(&item),
             bypass_until: stamp::bypass_deadline(&item),
         }))
+    }
+
+    /// The modes that stored buckets show, by partition key, strongly consistent. Buckets that are
+    /// gone are left out.
+    ///
+    /// # Errors
+    /// [`StoreError`] when they cannot be read.
+    pub async fn shown_modes<'a>(
+        &self,
+        pks: impl Iterator<Item = &'a str>,
+    ) -> Result<HashMap<String, AccessMode>, StoreError> {
+        let keys: Vec<Key> = pks.map(bucket_key).collect();
+        let items = self.get_many("read the buckets", &keys, Some(Projection(&stamp::SHOWN))).await?;
+        let shown =
+            |item: &Item| (attr::Reader::new(item).pk().to_owned(), stamp::shown_mode(item));
+        Ok(items.iter().map(shown).collect())
     }
 
     /// Stamps at most [`STAMPS_PER_BATCH`] buckets, named by their partition keys, and says for

@@ -14,14 +14,12 @@ mod pending;
 mod read;
 mod record;
 mod register;
-mod state;
-
-pub use bucket::{BucketPage, FoundBucket, PageStart, Stamped};
-pub use config::{Author, LevelOutcome, LevelWrite};
-pub use connect::Patience;
 #[cfg(feature = "local")]
 pub mod serve;
+mod state;
 
+pub use bucket::{BucketPage, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
+pub use config::{Author, LEVELS_PER_TRANSACTION, LevelOutcome, LevelWrite};
 pub use connect::{Connected, Connection, Patience};
 pub use create::create_table;
 #[cfg(feature = "local")]

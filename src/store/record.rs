@@ -29,6 +29,8 @@ pub struct RecordDelta {
     pub applied_hash: Option<String>,
     /// When the apply finished; `None` keeps the stored instant.
     pub last_applied: Option<EpochMs>,
+    /// Whether the record remembers switches from now on, where it did not before.
+    pub remembers: bool,
 }
 
 impl RecordDelta {
