@@ -1,2 +1,6 @@
-//! x
-fn main() {}
+//! The one integration-test binary. It only lists its modules.
+
+mod cron;
+mod differential;
+mod schedule;
+mod ttl;
