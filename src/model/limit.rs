@@ -138,7 +138,8 @@ pub enum LimitError {
     },
     /// A window sets none of the values that a window may set.
     #[error(
-        "a schedule entry sets `scale` or one of `capacity`, `refill_amount`, `refill_period_seconds`"
+        "it changes nothing: set `scale` or one of `capacity`, `refill_amount`, \
+         `refill_period_seconds`"
     )]
     ChangesNothing,
     /// A window gives a limit that resets a second way to recover.

@@ -62,6 +62,12 @@ pub(super) fn parse_field(kind: &'static Kind, spec: &str) -> Result<Field, Cron
     let mut values = 0;
     let mut canonical = String::with_capacity(spec.len());
     for item in spec.split(',') {
+        if item.is_empty() {
+            return Err(CronError::EmptyItem {
+                field: kind.name,
+                spec: spec.into(),
+            });
+        }
         let item = parse_item(kind, item)?;
         if !canonical.is_empty() {
             canonical.push(',');
@@ -211,6 +217,14 @@ pub enum CronError {
         /// What to write instead.
         remedy: &'static str,
     },
+    /// A comma with nothing before or after it.
+    #[error("the list {spec:?} of the {field} field has an empty item: remove the comma")]
+    EmptyItem {
+        /// The field's name.
+        field: &'static str,
+        /// The list.
+        spec: Box<str>,
+    },
     /// An item of a field is neither a number nor a name it knows.
     #[error("the {field} field cannot read {found:?} in {item:?}: {rule}")]
     NotANumber {
@@ -254,7 +268,7 @@ pub enum CronError {
         item: Box<str>,
     },
     /// No month that is listed has a day that is listed.
-    #[error("no month of {months:?} has a day of {days:?}: name a date that exists")]
+    #[error("the day-of-month {days} is in none of the months {months}: name a date that exists")]
     NoSuchDate {
         /// The day-of-month field.
         days: Box<str>,
