@@ -4,6 +4,7 @@
 //! stored, or what time it is.
 
 pub mod access;
+pub mod cron;
 pub mod level;
 pub mod limit;
 pub mod name;
@@ -12,8 +13,9 @@ pub mod schedule;
 pub mod units;
 
 pub use access::{AccessMode, Switch};
+pub use cron::{Cron, CronError};
 pub use level::{Level, LevelConfig, OnUnavailable, Scope};
 pub use limit::{Limit, LimitError, Recovery};
 pub use name::{EntityId, LimitName, NameError, NamespaceId, NamespaceName, ResourceName};
-pub use schedule::{Cron, ScheduleEntry, Zone};
+pub use schedule::{Modifier, ScaleError, ScaleMillis, ScheduleEntry, Zone, ZoneError};
 pub use units::{EpochMs, EpochSeconds, MilliTokens, Seconds, Tokens};
