@@ -11,6 +11,8 @@ use thiserror::Error;
 
 /// The most characters of a quoted text that are shown.
 const SHOWN: usize = 60;
+/// The most characters of a message: some hold a text of the input.
+const LONGEST_MESSAGE: usize = 600;
 /// The longest key that a path shows as it is: the longest legal name.
 const LONGEST_KEY: usize = 256;
 
@@ -36,12 +38,17 @@ impl Problem {
     /// A problem without a path.
     pub(super) fn at(place: Place, message: impl Into<String>) -> Problem {
         let known = place.known();
+        let mut message = message.into();
+        if let Some((end, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
+            message.truncate(end);
+            message.push_str("...");
+        }
         Problem {
             file: None,
             line: known.map(|place| place.line),
             column: known.map(|place| place.column),
             path: String::new(),
-            message: message.into(),
+            message,
             hint: None,
         }
     }
@@ -211,7 +218,9 @@ pub(super) fn printable(text: &str) -> String {
             // `escape_debug` knows what is printable; quotes and backslashes are, here.
             let keep = matches!(c, '\'' | '"' | '\\');
             let escaped = (!keep).then(|| c.escape_debug());
-            keep.then_some(c).into_iter().chain(escaped.into_iter().flatten())
+            keep.then_some(c)
+                .into_iter()
+                .chain(escaped.into_iter().flatten())
         })
         .collect()
 }

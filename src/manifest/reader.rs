@@ -20,12 +20,12 @@ pub(super) enum Dialect {
     Properties,
 }
 
-/// A key that a mapping may have, in both spellings.
+/// A key, or a text about keys, as manifests spell it and as CloudFormation properties do.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Key(pub(super) &'static str, pub(super) &'static str);
+pub(super) struct Spelled(pub(super) &'static str, pub(super) &'static str);
 
-impl Key {
-    pub(super) fn spelled(self, dialect: Dialect) -> &'static str {
+impl Spelled {
+    fn by(self, dialect: Dialect) -> &'static str {
         match dialect {
             Dialect::Yaml | Dialect::Json => self.0,
             Dialect::Properties => self.1,
@@ -36,9 +36,9 @@ impl Key {
 /// The keys of one kind of mapping.
 pub(super) struct Keys<const N: usize> {
     /// The keys it has.
-    pub(super) known: [Key; N],
+    pub(super) known: [Spelled; N],
     /// Keys that belong somewhere else, and where.
-    pub(super) elsewhere: &'static [(Key, &'static str)],
+    pub(super) elsewhere: &'static [(Spelled, Spelled)],
 }
 
 /// What a mapping says for one key: nothing, one value, or, wrongly, several.
@@ -71,6 +71,14 @@ impl<T> Found<T> {
         match self {
             Found::Is(value) => Some(value),
             Found::Absent | Found::Wrong => None,
+        }
+    }
+
+    pub(super) fn map<U>(self, change: impl FnOnce(T) -> U) -> Found<U> {
+        match self {
+            Found::Absent => Found::Absent,
+            Found::Wrong => Found::Wrong,
+            Found::Is(value) => Found::Is(change(value)),
         }
     }
 
@@ -143,9 +151,9 @@ impl<'t> Reader<'t> {
         value
     }
 
-    /// A key as this dialect spells it.
-    pub(super) fn spelled(&self, key: Key) -> &'static str {
-        key.spelled(self.dialect)
+    /// A key, or a text about keys, as this dialect spells it.
+    pub(super) fn spelled(&self, text: Spelled) -> &'static str {
+        text.by(self.dialect)
     }
 
     /// A mapping with fixed keys. Unknown and duplicate keys are reported; no value is an empty
@@ -158,7 +166,7 @@ impl<'t> Reader<'t> {
         let entries = self.mapping(node)?;
         let dialect = self.dialect;
         let mut fields: [Given<'t>; N] = std::array::from_fn(|index| Given {
-            name: keys.known[index].spelled(dialect),
+            name: keys.known[index].by(dialect),
             first: None,
             again: Vec::new(),
         });
@@ -303,11 +311,14 @@ impl<'t> Reader<'t> {
         let elsewhere = keys
             .elsewhere
             .iter()
-            .find(|(key, _)| key.spelled(dialect) == text);
+            .find(|(key, _)| key.by(dialect) == text);
         let (message, hint) = match elsewhere {
-            Some((_, hint)) => (format!("`{text}` has no place here"), (*hint).to_owned()),
+            Some((_, hint)) => (
+                format!("`{text}` cannot be set here"),
+                hint.by(dialect).to_owned(),
+            ),
             None => {
-                let known: Vec<&str> = keys.known.iter().map(|k| k.spelled(dialect)).collect();
+                let known: Vec<&str> = keys.known.iter().map(|k| k.by(dialect)).collect();
                 let hint = match nearest(text, &known) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("known here: {}", known.join(", ")),
@@ -315,7 +326,9 @@ impl<'t> Reader<'t> {
                 (format!("unknown key {}", quoted(text)), hint)
             }
         };
-        self.within(Step::Key(text), |reader| reader.report_with(at, message, hint));
+        self.within(Step::Key(text), |reader| {
+            reader.report_with(at, message, hint)
+        });
     }
 
     pub(super) fn wrong_type(&mut self, node: &Node<'_>, expected: &str) {

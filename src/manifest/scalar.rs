@@ -27,7 +27,10 @@ impl<'t> Reader<'t> {
             _ => {
                 self.report_with(
                     node.place,
-                    format!("expected true, false or bypass, found {}", self.describe(node)),
+                    format!(
+                        "expected true, false or bypass, found {}",
+                        self.describe(node)
+                    ),
                     "true refuses every request, false never does, bypass admits every request",
                 );
                 return Found::Wrong;
@@ -46,7 +49,10 @@ impl<'t> Reader<'t> {
         }
         self.report_with(
             node.place,
-            format!("expected true, false or bypass, found the text {}", quoted(text)),
+            format!(
+                "expected true, false or bypass, found the text {}",
+                quoted(text)
+            ),
             meant_switch(text),
         );
         Found::Wrong
@@ -79,7 +85,11 @@ impl<'t> Reader<'t> {
     }
 
     /// One of a few words.
-    pub(super) fn word<T: Copy>(&mut self, node: &'t Node<'t>, words: &[(&'static str, T)]) -> Found<T> {
+    pub(super) fn word<T: Copy>(
+        &mut self,
+        node: &'t Node<'t>,
+        words: &[(&'static str, T)],
+    ) -> Found<T> {
         let listed = || {
             let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
             words.join(" or ")
@@ -92,7 +102,10 @@ impl<'t> Reader<'t> {
             return Found::Is(*value);
         }
         let message = format!("expected {}, found the text {}", listed(), quoted(text));
-        match words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
+        match words
+            .iter()
+            .find(|(word, _)| word.eq_ignore_ascii_case(text))
+        {
             Some((word, _)) => self.report_with(node.place, message, format!("write {word}")),
             None => self.report(node.place, message),
         }
@@ -146,11 +159,18 @@ impl<'t> Reader<'t> {
             }
             _ => None,
         };
+        if let Some(number) = number
+            && (least..=most).contains(&number)
+        {
+            return Found::Is(number);
+        }
         let found = self.describe(node);
         match number {
-            Some(number) if (least..=most).contains(&number) => return Found::Is(number),
             Some(number) if number < least => {
-                self.report(node.place, format!("must be at least {least}, found {found}"));
+                self.report(
+                    node.place,
+                    format!("must be at least {least}, found {found}"),
+                );
             }
             Some(_) => self.report(node.place, format!("must be at most {most}, found {found}")),
             None => {
@@ -171,8 +191,12 @@ impl<'t> Reader<'t> {
                 if text.is_empty() {
                     return Found::Absent;
                 }
-                let digits = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E');
-                text.chars().all(digits).then(|| text.parse().ok()).flatten()
+                let digits =
+                    |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E');
+                text.chars()
+                    .all(digits)
+                    .then(|| text.parse().ok())
+                    .flatten()
             }
             Value::Whole(number) => Some(*number as f64),
             Value::Negative(number) => Some(*number as f64),
@@ -183,7 +207,10 @@ impl<'t> Reader<'t> {
             Some(number) if number.is_finite() => Found::Is(number),
             _ => {
                 let found = self.describe(node);
-                self.report(node.place, format!("expected a finite number, found {found}"));
+                self.report(
+                    node.place,
+                    format!("expected a finite number, found {found}"),
+                );
                 Found::Wrong
             }
         }
@@ -220,8 +247,8 @@ fn decimal(text: &str) -> Decimal {
 
 fn meant_switch(text: &str) -> String {
     match text.trim().to_ascii_lowercase().as_str() {
-        "true" => "write true, without quotes: refuse every request".to_owned(),
-        "false" => "write false, without quotes: never refuse here".to_owned(),
+        "true" => "write true, without quotes".to_owned(),
+        "false" => "write false, without quotes".to_owned(),
         "bypass" => "write bypass, in lower case".to_owned(),
         "yes" | "y" | "on" | "1" | "disabled" => {
             "write true if every request is to be refused".to_owned()
@@ -230,10 +257,14 @@ fn meant_switch(text: &str) -> String {
             "write false if requests are to be admitted, true if they are to be refused".to_owned()
         }
         "" => "write true, false or bypass, or delete the key to inherit".to_owned(),
-        other => match strsim::damerau_levenshtein(&other.chars().take(20).collect::<String>(), "bypass") {
-            0..=2 => "did you mean bypass?".to_owned(),
-            _ => "true refuses every request, false never does, bypass admits every request".to_owned(),
-        },
+        other => {
+            match strsim::damerau_levenshtein(&other.chars().take(20).collect::<String>(), "bypass")
+            {
+                0..=2 => "did you mean bypass?".to_owned(),
+                _ => "true refuses every request, false never does, bypass admits every request"
+                    .to_owned(),
+            }
+        }
     }
 }
 
@@ -247,13 +278,15 @@ fn meant_flag(text: &str) -> Option<String> {
 
 fn meant_number(node: &Node<'_>) -> Option<String> {
     match &node.value {
+        // Some parsers read a leading zero as base 8.
+        Value::Text(text) if text.len() > 1 && text.starts_with('0') => None,
         Value::Text(text) => {
-            let digits: String = text.trim().chars().filter(|c| !matches!(c, '_' | ',')).collect();
-            let digits = match digits.trim_start_matches('0') {
-                "" if !digits.is_empty() => "0",
-                other => other,
-            };
-            match decimal(digits) {
+            let digits: String = text
+                .trim()
+                .chars()
+                .filter(|c| !matches!(c, '_' | ','))
+                .collect();
+            match decimal(&digits) {
                 Decimal::Whole(number) => Some(format!("write {number}")),
                 _ => None,
             }

@@ -21,15 +21,24 @@ pub(super) fn decode(bytes: &[u8]) -> Result<&str, Problem> {
     if bytes.len() > MAX_BYTES {
         return Err(Problem::at(
             Place::START,
-            format!("the file has {} bytes, and at most {MAX_BYTES} are read", bytes.len()),
+            format!(
+                "the file has {} bytes, and at most {MAX_BYTES} are read",
+                bytes.len()
+            ),
         )
         .hint("split the namespace, or shorten the file with aliases"));
     }
     std::str::from_utf8(bytes).map_err(|error| {
         let valid = &bytes[..error.valid_up_to()];
         let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
-        let start = valid.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let column = 1 + valid[start..].iter().filter(|byte| (**byte & 0xC0) != 0x80).count();
+        let start = valid
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        let column = 1 + valid[start..]
+            .iter()
+            .filter(|byte| (**byte & 0xC0) != 0x80)
+            .count();
         let place = Place {
             line: u32::try_from(line).unwrap_or(u32::MAX),
             column: u32::try_from(column).unwrap_or(u32::MAX),
@@ -43,10 +52,11 @@ pub(super) fn decode(bytes: &[u8]) -> Result<&str, Problem> {
 /// its own problems are found in the same run.
 pub(super) fn parse(text: &str) -> (Option<Node<'_>>, Option<Problem>) {
     let mut tree = None;
-    let outcome = serde_saphyr::with_deserializer_from_str_with_options(text, options(), |document| {
-        tree = Some(Node::deserialize(document)?);
-        Ok(())
-    });
+    let outcome =
+        serde_saphyr::with_deserializer_from_str_with_options(text, options(), |document| {
+            tree = Some(Node::deserialize(document)?);
+            Ok(())
+        });
     (tree, outcome.err().map(|error| problem(&error)))
 }
 
@@ -93,8 +103,10 @@ fn problem(error: &Error) -> Problem {
             Problem::at(at, "an alias stands inside the value it repeats")
                 .hint("write the value out")
         }
-        Error::UnknownAnchor { .. } => Problem::at(at, "the alias names an anchor that is not defined")
-            .hint("define it above with `&name`, or quote a text that starts with `*`"),
+        Error::UnknownAnchor { .. } => {
+            Problem::at(at, "the alias names an anchor that is not defined")
+                .hint("define it above with `&name`, or quote a text that starts with `*`")
+        }
         Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. }
@@ -117,7 +129,10 @@ fn problem(error: &Error) -> Problem {
             .hint("split the namespace"),
         other => Problem::at(
             at,
-            format!("not YAML: {}", printable(&UserMessageFormatter.format_message(other))),
+            format!(
+                "not YAML: {}",
+                printable(&UserMessageFormatter.format_message(other))
+            ),
         ),
     }
 }
