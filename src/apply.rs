@@ -7,8 +7,8 @@
 use crate::clock::Clock;
 use crate::model::{EpochMs, Level, LevelConfig, NamespaceId, Owed, StoredLevel};
 use crate::plan::{Action, Change, GuardedPlan, Plan, fanouts_of};
-use crate::store::{Author, Claim, LEVELS_PER_TRANSACTION, LevelOutcome, LevelWrite, Store};
 use crate::store::StoreError;
+use crate::store::{Author, Claim, LEVELS_PER_TRANSACTION, LevelOutcome, LevelWrite, Store};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often a level is written anew while others write it too.
@@ -58,9 +58,14 @@ impl Writer<'_> {
         let mut writes = ConfigWrites::default();
         for group in groups(plan) {
             for chunk in group.chunks(LEVELS_PER_TRANSACTION) {
-                if self.deadline.is_some_and(|deadline| self.clock.now() >= deadline) {
+                if self
+                    .deadline
+                    .is_some_and(|deadline| self.clock.now() >= deadline)
+                {
                     let late = "the time ran out before it was written".to_owned();
-                    let late = chunk.iter().map(|change| (change.level.clone(), late.clone()));
+                    let late = chunk
+                        .iter()
+                        .map(|change| (change.level.clone(), late.clone()));
                     writes.failed.extend(late);
                     continue;
                 }
@@ -71,13 +76,7 @@ impl Writer<'_> {
     }
 
     async fn write_chunk(&self, plan: &Plan, chunk: &[&Change], writes: &mut ConfigWrites) {
-        let item = |change: &&'_ Change| Item {
-            change,
-            before: change.before.clone(),
-            after: change.after.clone(),
-            whatever: false,
-        };
-        let mut items: Vec<Item<'_>> = chunk.iter().map(item).collect();
+        let mut items: Vec<Item<'_>> = chunk.iter().map(|change| Item::new(change)).collect();
         for _ in 0..ROUNDS {
             let asked: Vec<LevelWrite<'_>> = items.iter().map(Item::write).collect();
             let outcomes = self.store.write_levels(self.ns, &asked, self.author).await;
@@ -86,7 +85,9 @@ impl Writer<'_> {
                 match outcome {
                     LevelOutcome::Written => self.landed(&item, writes),
                     LevelOutcome::Failed(error) => {
-                        writes.failed.insert(item.change.level.clone(), error.to_string());
+                        writes
+                            .failed
+                            .insert(item.change.level.clone(), error.to_string());
                     }
                     LevelOutcome::Moved(current) if item.is_satisfied_by(current.as_deref()) => {
                         self.landed(&item, writes);
@@ -111,7 +112,9 @@ impl Writer<'_> {
     }
 
     fn landed(&self, item: &Item<'_>, writes: &mut ConfigWrites) {
-        writes.written.insert(item.change.level.clone(), item.change.action);
+        writes
+            .written
+            .insert(item.change.level.clone(), item.change.action);
         writes.last_at = Some(self.clock.now());
     }
 
@@ -127,7 +130,10 @@ impl Writer<'_> {
             let before = item.before.as_ref().map(|stored| &stored.config);
             fanouts_of(level, before, item.after.as_ref())
                 .into_iter()
-                .map(|kind| Owed { level: level.clone(), kind })
+                .map(|kind| Owed {
+                    level: level.clone(),
+                    kind,
+                })
         });
         let new: Vec<Owed> = owed
             .filter(|owed| !plan.owed.contains(owed) && !writes.also_owed.contains(owed))
@@ -138,7 +144,16 @@ impl Writer<'_> {
     }
 }
 
-impl Item<'_> {
+impl<'p> Item<'p> {
+    fn new(change: &'p Change) -> Self {
+        Item {
+            change,
+            before: change.before.clone(),
+            after: change.after.clone(),
+            whatever: false,
+        }
+    }
+
     fn write(&self) -> LevelWrite<'_> {
         LevelWrite {
             level: &self.change.level,

@@ -52,9 +52,11 @@ pub async fn prepare(
 ) -> Result<Plan, StoreError> {
     let namespace_id = match namespace_id {
         Some(id) => Some(id),
-        None => store.namespace_id(&manifest.namespace).await?,
+        None => store.namespace_id(manifest.namespace()).await?,
     };
-    let state = store.load_state(namespace_id, manifest.levels.keys()).await?;
+    let state = store
+        .load_state(namespace_id, manifest.levels().keys())
+        .await?;
     Ok(plan(manifest, &state, options))
 }
 
@@ -75,15 +77,26 @@ pub async fn apply(
         Some(id) => id.clone(),
         None => store.register_namespace(&plan.namespace, began).await?,
     };
-    let run = Run { store, clock, ns: &ns, guarded, options, progress, claim: claim(options, began) };
+    let run = Run {
+        store,
+        clock,
+        ns: &ns,
+        guarded,
+        options,
+        progress,
+        claim: claim(options, began),
+    };
     raise_client_min(store, plan.requirement).await?;
     let resumed = run.claim_pending().await?;
     let owed: Vec<Owed> = plan.owed.iter().cloned().collect();
     run.record_intent().await?;
     store.write_ahead(&ns, &owed, &run.claim).await?;
     let writes = run.write_configs().await;
-    let due: BTreeSet<Owed> =
-        owed.into_iter().chain(writes.also_owed.iter().cloned()).chain(resumed.clone()).collect();
+    let due: BTreeSet<Owed> = owed
+        .into_iter()
+        .chain(writes.also_owed.iter().cloned())
+        .chain(resumed.clone())
+        .collect();
     let outcomes = run.fan_out(&due, writes.last_at.unwrap_or(began)).await;
     let mut errors = errors_of(&writes, &outcomes);
     errors.extend(run.settle_pending(&outcomes).await);
@@ -91,7 +104,10 @@ pub async fn apply(
     let pending = if due.is_empty() && plan.pending.is_empty() {
         0
     } else {
-        store.pending(&ns).await.map_or(plan.pending.len(), |pending| pending.len())
+        store
+            .pending(&ns)
+            .await
+            .map_or(plan.pending.len(), |pending| pending.len())
     };
     Ok(run.report(&writes, &outcomes, resumed.len(), pending, errors, began))
 }
@@ -108,7 +124,10 @@ struct Run<'a> {
 
 fn claim(options: &ApplyOptions, now: EpochMs) -> Claim {
     let token: u128 = rand::random();
-    let until = options.fanout.deadline.unwrap_or(now.plus_ms(LONGEST_RUN_MS));
+    let until = options
+        .fanout
+        .deadline
+        .unwrap_or(now.plus_ms(LONGEST_RUN_MS));
     Claim {
         token: format!("{token:032x}"),
         lease: until.plus_ms(LEASE_MARGIN_MS),
@@ -143,8 +162,9 @@ impl Run<'_> {
         let is_new = |level: &&Level| !before.managed.contains(*level);
         let managed: BTreeSet<Level> = plan.record.managed.iter().filter(is_new).cloned().collect();
         let switches = plan.record.switches.iter().flatten();
-        let switches: Vec<_> =
-            switches.filter(|(level, switch)| known.get(*level) != Some(*switch)).collect();
+        let switches: Vec<_> = switches
+            .filter(|(level, switch)| known.get(*level) != Some(*switch))
+            .collect();
         let owner_differs = before.owner != plan.record.owner;
         if managed.is_empty() && switches.is_empty() && !owner_differs {
             return Ok(());
@@ -153,7 +173,10 @@ impl Run<'_> {
             managed,
             switches: switches.into_iter().map(|(l, s)| (l.clone(), *s)).collect(),
             owner: plan.record.owner.clone(),
-            remembers: plan.record_before.as_ref().is_none_or(|before| before.switches.is_some()),
+            remembers: plan
+                .record_before
+                .as_ref()
+                .is_none_or(|before| before.switches.is_some()),
             ..RecordDelta::default()
         };
         self.store.update_record(self.ns, &delta).await
@@ -165,7 +188,10 @@ impl Run<'_> {
             ns: self.ns,
             clock: self.clock,
             claim: &self.claim,
-            author: Author { principal: self.options.principal.as_deref(), at: self.claim.now },
+            author: Author {
+                principal: self.options.principal.as_deref(),
+                at: self.claim.now,
+            },
             deadline: self.options.fanout.deadline,
         };
         writer.write(self.guarded).await
@@ -183,13 +209,25 @@ impl Run<'_> {
         let (landed, left): (Vec<&Outcome>, Vec<&Outcome>) =
             outcomes.iter().partition(|outcome| outcome.has_landed());
         let owed = |outcomes: Vec<&Outcome>| -> Vec<Owed> {
-            outcomes.into_iter().map(|outcome| outcome.owed.clone()).collect()
+            outcomes
+                .into_iter()
+                .map(|outcome| outcome.owed.clone())
+                .collect()
         };
         let now = self.clock.now();
         let (landed, left) = (owed(landed), owed(left));
-        let released = self.store.release(self.ns, &landed, &self.claim.token).await;
-        let expired = self.store.expire(self.ns, &left, &self.claim.token, now).await;
-        [released, expired].into_iter().filter_map(|answer| Some(answer.err()?.to_string())).collect()
+        let released = self
+            .store
+            .release(self.ns, &landed, &self.claim.token)
+            .await;
+        let expired = self
+            .store
+            .expire(self.ns, &left, &self.claim.token, now)
+            .await;
+        [released, expired]
+            .into_iter()
+            .filter_map(|answer| Some(answer.err()?.to_string()))
+            .collect()
     }
 
     /// The record lists what is really there: not levels that could not be created, and levels
@@ -202,26 +240,47 @@ impl Run<'_> {
         let failed_create = |change: &&crate::plan::Change| {
             change.action == Action::Create && writes.failed.contains_key(&change.level)
         };
-        let missing: BTreeSet<Level> =
-            plan.changes.iter().filter(failed_create).map(|change| change.level.clone()).collect();
+        let missing: BTreeSet<Level> = plan
+            .changes
+            .iter()
+            .filter(failed_create)
+            .map(|change| change.level.clone())
+            .collect();
         let before = plan.record_before.iter().flat_map(|record| &record.managed);
         let gone = before.filter(|level| {
             !plan.record.managed.contains(*level) && !writes.failed.contains_key(*level)
         });
         let here = |level: &&Level| !missing.contains(*level);
         let switches = plan.record.switches.clone().unwrap_or_default();
-        let silent = plan.record.managed.iter().filter(|level| !switches.contains_key(*level));
+        let silent = plan
+            .record
+            .managed
+            .iter()
+            .filter(|level| !switches.contains_key(*level));
         let delta = RecordDelta {
             managed: plan.record.managed.iter().filter(here).cloned().collect(),
             released: gone.cloned().chain(missing.iter().cloned()).collect(),
             silent: silent.cloned().collect(),
-            switches: switches.into_iter().filter(|(level, _)| here(&level)).collect(),
+            switches: switches
+                .into_iter()
+                .filter(|(level, _)| here(&level))
+                .collect(),
             owner: plan.record.owner.clone(),
-            applied_hash: plan.record.applied_hash.clone().filter(|_| writes.failed.is_empty()),
+            applied_hash: plan
+                .record
+                .applied_hash
+                .clone()
+                .filter(|_| writes.failed.is_empty()),
             last_applied: Some(self.clock.now()),
             remembers: true,
         };
-        Some(self.store.update_record(self.ns, &delta).await.err()?.to_string())
+        Some(
+            self.store
+                .update_record(self.ns, &delta)
+                .await
+                .err()?
+                .to_string(),
+        )
     }
 
     fn report(
@@ -234,7 +293,13 @@ impl Run<'_> {
         began: EpochMs,
     ) -> ApplyReport {
         let plan = self.guarded.plan();
-        let count = |action| writes.written.values().filter(|done| **done == action).count();
+        let count = |action| {
+            writes
+                .written
+                .values()
+                .filter(|done| **done == action)
+                .count()
+        };
         let nothing = plan.changes.is_empty() && outcomes.is_empty();
         let mut described =
             PlanReport::new(plan, self.store.table(), self.options.warnings.clone(), &[]);
@@ -261,12 +326,30 @@ impl Run<'_> {
 }
 
 fn errors_of(writes: &ConfigWrites, outcomes: &[Outcome]) -> Vec<String> {
-    let levels = writes.failed.iter().map(|(level, reason)| format!("{level}: {reason}"));
-    let fanouts = outcomes.iter().filter(|outcome| !outcome.has_landed()).map(|outcome| {
-        let FanoutReport { ended, failed, found, .. } = FanoutReport::from(outcome);
-        let count = if failed > 0 { format!(" ({failed} of {found})") } else { String::new() };
-        format!("{}: {ended}{count}; it stays pending, the next apply retries it", outcome.owed)
-    });
+    let levels = writes
+        .failed
+        .iter()
+        .map(|(level, reason)| format!("{level}: {reason}"));
+    let fanouts = outcomes
+        .iter()
+        .filter(|outcome| !outcome.has_landed())
+        .map(|outcome| {
+            let FanoutReport {
+                ended,
+                failed,
+                found,
+                ..
+            } = FanoutReport::from(outcome);
+            let count = if failed > 0 {
+                format!(" ({failed} of {found})")
+            } else {
+                String::new()
+            };
+            format!(
+                "{}: {ended}{count}; it stays pending, the next apply retries it",
+                outcome.owed
+            )
+        });
     levels.chain(fanouts).collect()
 }
 
@@ -280,11 +363,18 @@ async fn raise_client_min(
             return Ok(());
         }
         let versions = store.versions().await?;
-        let Some(to) = ratchet(versions.as_ref(), requirement) else { return Ok(()) };
+        let Some(to) = ratchet(versions.as_ref(), requirement) else {
+            return Ok(());
+        };
         let from = versions.and_then(|versions| versions.client_min);
-        if store.raise_client_min(from.as_deref(), &to.to_string()).await? {
+        if store
+            .raise_client_min(from.as_deref(), &to.to_string())
+            .await?
+        {
             return Ok(());
         }
     }
-    Err(StoreError::ConditionFailed { act: "raise the oldest client version".into() })
+    Err(StoreError::ConditionFailed {
+        act: "raise the oldest client version".into(),
+    })
 }

@@ -21,7 +21,10 @@ pub struct LevelName {
 
 impl From<&Level> for LevelName {
     fn from(level: &Level) -> Self {
-        LevelName { level: level.kind(), target: level.target() }
+        LevelName {
+            level: level.kind(),
+            target: level.target(),
+        }
     }
 }
 
@@ -55,7 +58,10 @@ pub struct OwedReport {
 
 impl From<&Owed> for OwedReport {
     fn from(owed: &Owed) -> Self {
-        OwedReport { kind: owed.kind, name: LevelName::from(&owed.level) }
+        OwedReport {
+            kind: owed.kind,
+            name: LevelName::from(&owed.level),
+        }
     }
 }
 

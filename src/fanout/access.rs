@@ -32,13 +32,19 @@ pub(super) async fn mend(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
-    let Some(kind) = AccessKind::new(fanouts, &owed.level) else { return Ok(Ended::Landed) };
+    let Some(kind) = AccessKind::new(fanouts, &owed.level) else {
+        return Ok(Ended::Landed);
+    };
     let failed = tally.failed;
     let mut seen = Seen::new();
     if !pipeline::run_pass(fanouts, &kind, owed, Pass::Reading, &mut seen, tally).await? {
         return Ok(Ended::OutOfTime);
     }
-    Ok(if tally.failed == failed { Ended::Landed } else { Ended::Incomplete })
+    Ok(if tally.failed == failed {
+        Ended::Landed
+    } else {
+        Ended::Incomplete
+    })
 }
 
 struct AccessKind<'a> {
@@ -54,7 +60,11 @@ impl<'a> AccessKind<'a> {
             Level::Resource(resource) => keys::buckets_of_resource(fanouts.ns, resource),
             Level::Entity(entity, scope) => keys::buckets_of_entity(fanouts.ns, entity, scope),
         };
-        Some(AccessKind { fanouts, level, discovery })
+        Some(AccessKind {
+            fanouts,
+            level,
+            discovery,
+        })
     }
 
     /// Whether this fan-out is to touch a bucket whose access resolves so.
@@ -82,18 +92,27 @@ impl Kind for AccessKind<'_> {
     }
 
     async fn decide(&self, page: &[FoundBucket], pass: Pass) -> Result<Decided<Stamp>, StoreError> {
-        let Fanouts { store, ns, clock, .. } = self.fanouts;
-        let mut decided = Decided { writes: Vec::new(), undecided: Vec::new() };
+        let Fanouts {
+            store, ns, clock, ..
+        } = self.fanouts;
+        let mut decided = Decided {
+            writes: Vec::new(),
+            undecided: Vec::new(),
+        };
         let mut buckets = Vec::new();
         for bucket in page {
             match BucketId::parse(ns, &bucket.pk) {
                 Ok(id) => buckets.push((bucket, id)),
-                Err(error) => decided.undecided.push((bucket.pk.clone(), error.to_string())),
+                Err(error) => decided
+                    .undecided
+                    .push((bucket.pk.clone(), error.to_string())),
             }
         }
         let shown = match pass {
             Pass::Reading if page.iter().any(|bucket| bucket.shown.is_none()) => {
-                store.shown_modes(buckets.iter().map(|(bucket, _)| bucket.pk.as_str())).await?
+                store
+                    .shown_modes(buckets.iter().map(|(bucket, _)| bucket.pk.as_str()))
+                    .await?
             }
             _ => HashMap::new(),
         };
@@ -105,7 +124,9 @@ impl Kind for AccessKind<'_> {
             let [entity, entity_default, resource] =
                 walk(&id).map(|level| switches.get(&level).copied());
             let access = access(entity, entity_default, resource);
-            let shows = bucket.shown.or_else(|| shown.get(bucket.pk.as_str()).copied());
+            let shows = bucket
+                .shown
+                .or_else(|| shown.get(bucket.pk.as_str()).copied());
             let is_right = pass == Pass::Reading && shows.is_none_or(|mode| mode == access.mode);
             if self.is_ours(access) && !is_right {
                 let stamp = Stamp::new(access.mode, read_at, rand::random());
@@ -123,7 +144,10 @@ impl Kind for AccessKind<'_> {
 /// The levels that decide access to a bucket, most specific first.
 fn walk(bucket: &BucketId) -> [Level; 3] {
     [
-        Level::Entity(bucket.entity.clone(), Scope::Resource(bucket.resource.clone())),
+        Level::Entity(
+            bucket.entity.clone(),
+            Scope::Resource(bucket.resource.clone()),
+        ),
         Level::Entity(bucket.entity.clone(), Scope::Default),
         Level::Resource(bucket.resource.clone()),
     ]

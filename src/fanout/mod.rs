@@ -44,7 +44,11 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { concurrency: 16, settle: Duration::from_secs(1), deadline: None }
+        Settings {
+            concurrency: 16,
+            settle: Duration::from_secs(1),
+            deadline: None,
+        }
     }
 }
 
@@ -138,7 +142,14 @@ impl<'a> Fanouts<'a> {
         progress: &'a dyn Progress,
     ) -> Self {
         let pace = Pace::new(settings.concurrency);
-        Fanouts { store, ns, clock, settings, progress, pace }
+        Fanouts {
+            store,
+            ns,
+            clock,
+            settings,
+            progress,
+            pace,
+        }
     }
 
     /// Runs fan-outs, resource levels before entity levels, and then the reading pass over those
@@ -174,7 +185,11 @@ impl<'a> Fanouts<'a> {
             FanoutKind::Access => access::run(self, owed, &mut tally).await,
             FanoutKind::Cascade | FanoutKind::Soft | FanoutKind::Params => todo!(),
         };
-        Outcome { owed: owed.clone(), ended: ended.unwrap_or_else(Ended::Failed), tally }
+        Outcome {
+            owed: owed.clone(),
+            ended: ended.unwrap_or_else(Ended::Failed),
+            tally,
+        }
     }
 
     /// Waits until acquires that were in flight at the config writes have landed, then reads what
@@ -194,10 +209,15 @@ impl<'a> Fanouts<'a> {
             let ended = access::mend(self, &outcome.owed, &mut outcome.tally).await;
             outcome.ended = ended.unwrap_or_else(Ended::Failed);
         });
-        stream::iter(mends).buffered(LEVELS).collect::<Vec<()>>().await;
+        stream::iter(mends)
+            .buffered(LEVELS)
+            .collect::<Vec<()>>()
+            .await;
     }
 
     fn is_out_of_time(&self) -> bool {
-        self.settings.deadline.is_some_and(|deadline| self.clock.now() >= deadline)
+        self.settings
+            .deadline
+            .is_some_and(|deadline| self.clock.now() >= deadline)
     }
 }

@@ -24,7 +24,11 @@ impl Pace {
     pub(super) fn new(max: usize) -> Pace {
         let max = max.max(1);
         Pace {
-            state: Mutex::new(State { limit: max, in_flight: 0, landed: 0 }),
+            state: Mutex::new(State {
+                limit: max,
+                in_flight: 0,
+                landed: 0,
+            }),
             freed: Notify::new(),
             max,
         }
@@ -64,7 +68,9 @@ impl Pace {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         // A panic while it was held leaves numbers that are still numbers.
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -52,10 +52,7 @@ pub(super) trait Kind: Sync {
         pass: Pass,
     ) -> impl Future<Output = Result<Decided<Self::Write>, StoreError>> + Send;
     /// Writes at most [`Kind::BATCH`] buckets, answered in order.
-    fn write(
-        &self,
-        batch: &[(String, Self::Write)],
-    ) -> impl Future<Output = Vec<Stamped>> + Send;
+    fn write(&self, batch: &[(String, Self::Write)]) -> impl Future<Output = Vec<Stamped>> + Send;
 }
 
 /// Two passes, from config that did not move meanwhile; three rounds at most.
@@ -76,7 +73,11 @@ pub(super) async fn run<K: Kind>(
         }
         if kind.seed().await? == seed {
             let complete = tally.failed == failed;
-            return Ok(if complete { Ended::Landed } else { Ended::Incomplete });
+            return Ok(if complete {
+                Ended::Landed
+            } else {
+                Ended::Incomplete
+            });
         }
     }
     Ok(Ended::Moving)

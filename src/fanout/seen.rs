@@ -15,7 +15,10 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn new() -> Seen {
-        Seen { hasher: RandomState::new(), hashes: HashSet::new() }
+        Seen {
+            hasher: RandomState::new(),
+            hashes: HashSet::new(),
+        }
     }
 
     pub(super) fn remember(&mut self, pk: &str) {

@@ -43,7 +43,11 @@ pub(super) fn of(before: Option<&LevelConfig>, after: Option<&LevelConfig>) -> V
         dangers.push(Danger::Disables);
     }
     if was == Some(Switch::Disabled) {
-        dangers.push(if after.is_none() { Danger::DeletesDisabled } else { Danger::LiftsDisable });
+        dangers.push(if after.is_none() {
+            Danger::DeletesDisabled
+        } else {
+            Danger::LiftsDisable
+        });
     }
     if is == Some(Switch::Bypass) {
         dangers.push(Danger::OpensBypass);

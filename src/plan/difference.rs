@@ -43,7 +43,11 @@ fn flatten(path: &str, value: &Value, fields: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(map) => {
             for (name, value) in map {
-                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                let path = if path.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{path}.{name}")
+                };
                 flatten(&path, value, fields);
             }
         }

@@ -20,7 +20,9 @@ impl Release {
         let mut parts = [0; 3];
         let mut rest = version.trim().trim_start_matches('v');
         for (index, part) in parts.iter_mut().enumerate() {
-            let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            let digits = rest
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(rest.len());
             *part = rest[..digits].parse().ok()?;
             rest = &rest[digits..];
             match rest.strip_prefix('.') {
@@ -123,19 +125,24 @@ pub enum GateError {
 
 /// What the manifest needs; `None` when every reader gets it right.
 pub fn requirement(manifest: &Manifest) -> Option<Requirement> {
-    let features = manifest.levels.values().flat_map(|config| {
+    let features = manifest.levels().values().flat_map(|config| {
         let limits = config.limits.values().flat_map(|limit| {
-            let window =
-                matches!(limit.recovery, Recovery::Window(_)).then_some(Feature::Window);
-            window.into_iter().chain(limit.soft.then_some(Feature::Soft))
+            let window = matches!(limit.recovery, Recovery::Window(_)).then_some(Feature::Window);
+            window
+                .into_iter()
+                .chain(limit.soft.then_some(Feature::Soft))
         });
         let bypass = (config.disabled == Some(Switch::Bypass)).then_some(Feature::Bypass);
-        limits.chain(bypass).chain(config.cascade.map(|_| Feature::Cascade))
+        limits
+            .chain(bypass)
+            .chain(config.cascade.map(|_| Feature::Cascade))
     });
-    features.max_by_key(|feature| (feature.since(), *feature)).map(|feature| Requirement {
-        feature,
-        since: feature.since(),
-    })
+    features
+        .max_by_key(|feature| (feature.since(), *feature))
+        .map(|feature| Requirement {
+            feature,
+            since: feature.since(),
+        })
 }
 
 /// Checks a table's version record against this build and against what a manifest needs.
@@ -150,20 +157,33 @@ pub fn check_table(
     if let Some(client_min) =
         client_min.filter(|v| Release::parse(v).is_some_and(|release| release > SPOKEN))
     {
-        return Err(GateError::TableTooNew { client_min: client_min.to_owned() });
+        return Err(GateError::TableTooNew {
+            client_min: client_min.to_owned(),
+        });
     }
     let schema = versions.and_then(|versions| versions.schema.as_deref());
     if let Some(found) =
         schema.filter(|v| Release::parse(v).is_none_or(|release| release.0[0] != SCHEMA_MAJOR))
     {
-        return Err(GateError::OtherSchema { found: found.to_owned() });
+        return Err(GateError::OtherSchema {
+            found: found.to_owned(),
+        });
     }
-    let Some(Requirement { feature, since }) = requirement else { return Ok(()) };
+    let Some(Requirement { feature, since }) = requirement else {
+        return Ok(());
+    };
     let found = versions.and_then(|versions| versions.lambda.as_deref());
-    if found.and_then(Release::parse).is_some_and(|release| release >= since) {
+    if found
+        .and_then(Release::parse)
+        .is_some_and(|release| release >= since)
+    {
         return Ok(());
     }
-    Err(GateError::TooOld { feature, since, found: found.map(str::to_owned) })
+    Err(GateError::TooOld {
+        feature,
+        since,
+        found: found.map(str::to_owned),
+    })
 }
 
 /// The `client_min_version` to raise a table to; `None` when it is there already.
@@ -172,5 +192,7 @@ pub fn ratchet(versions: Option<&Versions>, requirement: Option<Requirement>) ->
     let current = versions
         .and_then(|versions| versions.client_min.as_deref())
         .and_then(Release::parse);
-    current.is_none_or(|current| current < since).then_some(since)
+    current
+        .is_none_or(|current| current < since)
+        .then_some(since)
 }

@@ -59,7 +59,9 @@ pub enum Guard {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// The manifest is empty and the namespace is not.
-    #[error("the manifest declares nothing, and the namespace manages {managed} levels: all would be deleted")]
+    #[error(
+        "the manifest declares nothing, and the namespace manages {managed} levels: all would be deleted"
+    )]
     Empty {
         /// Levels managed.
         managed: usize,
@@ -84,7 +86,9 @@ pub enum Refusal {
     #[error(transparent)]
     Versions(#[from] super::GateError),
     /// The reviewed plan is no longer the plan.
-    #[error("the table or the manifest changed since the plan was saved (it was {reviewed}, it is now {current})")]
+    #[error(
+        "the table or the manifest changed since the plan was saved (it was {reviewed}, it is now {current})"
+    )]
     Stale {
         /// The fingerprint that was reviewed.
         reviewed: String,
@@ -131,23 +135,42 @@ impl GuardedPlan {
 impl Plan {
     /// Every reason why this plan may not be applied under a policy. Empty when it may.
     pub fn refusals(&self, policy: &Policy) -> Vec<Refusal> {
-        let managed = self.record_before.as_ref().map_or(0, |record| record.managed.len());
+        let managed = self
+            .record_before
+            .as_ref()
+            .map_or(0, |record| record.managed.len());
         let deletes = self.count(Action::Delete);
         let default = (managed * DELETE_PERCENT / 100).max(DELETE_FLOOR);
         let allowed = policy.max_delete.unwrap_or(default);
-        let owner = self.record_before.as_ref().and_then(|record| record.owner.as_ref());
+        let owner = self
+            .record_before
+            .as_ref()
+            .and_then(|record| record.owner.as_ref());
         let mut refusals: Vec<Refusal> = self.gate.clone().into_iter().map(Refusal::from).collect();
         if let Some(owner) = owner.filter(|owner| !policy.adopt && **owner != policy.owner) {
-            refusals.push(Refusal::OtherOwner { owner: owner.clone() });
+            refusals.push(Refusal::OtherOwner {
+                owner: owner.clone(),
+            });
         }
         if self.declared == 0 && managed > 0 && !policy.allow_empty && !policy.deletes_all {
             refusals.push(Refusal::Empty { managed });
         } else if deletes > allowed && self.declared > 0 && !policy.deletes_all {
-            refusals.push(Refusal::TooManyDeletes { deletes, managed, allowed });
+            refusals.push(Refusal::TooManyDeletes {
+                deletes,
+                managed,
+                allowed,
+            });
         }
         let current = self.fingerprint();
-        if let Some(reviewed) = policy.reviewed.as_ref().filter(|reviewed| **reviewed != current) {
-            refusals.push(Refusal::Stale { reviewed: reviewed.clone(), current });
+        if let Some(reviewed) = policy
+            .reviewed
+            .as_ref()
+            .filter(|reviewed| **reviewed != current)
+        {
+            refusals.push(Refusal::Stale {
+                reviewed: reviewed.clone(),
+                current,
+            });
         }
         refusals
     }

@@ -15,9 +15,8 @@ pub use danger::Danger;
 pub use difference::{Difference, differences};
 pub use gate::{Feature, GateError, Release, Requirement, check_table, ratchet, requirement};
 pub use guard::{Guard, GuardedPlan, Policy, Refusal};
-pub use switch::OutOfBand;
 
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, OutOfBand};
 use crate::model::{
     FanoutKind, Level, LevelConfig, NamespaceId, NamespaceName, Owed, ProvisionerRecord, State,
     StoredLevel, Switch,
@@ -127,7 +126,10 @@ impl Plan {
 
     /// How many changes do one thing.
     pub fn count(&self, action: Action) -> usize {
-        self.changes.iter().filter(|change| change.action == action).count()
+        self.changes
+            .iter()
+            .filter(|change| change.action == action)
+            .count()
     }
 
     /// Whether the record differs from what it must say, owner included.
@@ -148,7 +150,12 @@ impl Plan {
         current: Option<&StoredLevel>,
     ) -> Option<LevelConfig> {
         let mut after = after?;
-        let declared = self.record.switches.iter().flatten().any(|(l, _)| *l == change.level);
+        let declared = self
+            .record
+            .switches
+            .iter()
+            .flatten()
+            .any(|(l, _)| *l == change.level);
         let planned = change.before_config().and_then(|before| before.disabled);
         let current = current.and_then(|current| current.config.disabled);
         if !declared && self.out_of_band == OutOfBand::Keep && current != planned {
@@ -170,10 +177,13 @@ pub fn plan(manifest: &Manifest, state: &State, options: PlanOptions) -> Plan {
     let mut changes = Vec::new();
     let mut kept = Vec::new();
     let mut unchanged = 0;
-    for (level, declared) in &manifest.levels {
+    for (level, declared) in manifest.levels() {
         let stored = state.levels.get(level);
         let (after, keeps) = memory.settle(level, declared, stored);
-        kept.extend(keeps.map(|switch| KeptSwitch { level: level.clone(), switch }));
+        kept.extend(keeps.map(|switch| KeptSwitch {
+            level: level.clone(),
+            switch,
+        }));
         if stored.is_some_and(|stored| stored.as_written && stored.config == after) {
             unchanged += 1;
         } else {
@@ -184,16 +194,20 @@ pub fn plan(manifest: &Manifest, state: &State, options: PlanOptions) -> Plan {
     changes.sort_by(|a, b| a.level.cmp(&b.level));
     let owed = owed(manifest, &changes, options.full);
     Plan {
-        namespace: manifest.namespace.clone(),
+        namespace: manifest.namespace().clone(),
         namespace_id: state.namespace_id.clone(),
         changes,
         unchanged,
         kept,
         owed,
-        pending: state.pending.iter().map(|pending| pending.owed.clone()).collect(),
+        pending: state
+            .pending
+            .iter()
+            .map(|pending| pending.owed.clone())
+            .collect(),
         record: record_after(manifest),
         record_before,
-        declared: manifest.levels.len(),
+        declared: manifest.levels().len(),
         out_of_band: options.out_of_band,
         gate: check_table(state.versions.as_ref(), requirement(manifest)).err(),
         requirement: requirement(manifest),
@@ -206,9 +220,12 @@ fn deletes<'a>(manifest: &'a Manifest, state: &'a State) -> impl Iterator<Item =
         .record
         .iter()
         .flat_map(|record| &record.managed)
-        .filter(|level| !manifest.levels.contains_key(*level))
+        .filter(|level| !manifest.levels().contains_key(*level))
         .filter_map(|level| {
-            state.levels.get(level).map(|stored| change(level, Some(stored), None))
+            state
+                .levels
+                .get(level)
+                .map(|stored| change(level, Some(stored), None))
         })
 }
 
@@ -260,19 +277,28 @@ pub fn fanouts_of(
 }
 
 fn soft_limits(config: &LevelConfig) -> BTreeSet<&crate::model::LimitName> {
-    config.limits.iter().filter(|(_, limit)| limit.soft).map(|(name, _)| name).collect()
+    config
+        .limits
+        .iter()
+        .filter(|(_, limit)| limit.soft)
+        .map(|(name, _)| name)
+        .collect()
 }
 
 fn owed(manifest: &Manifest, changes: &[Change], full: bool) -> BTreeSet<Owed> {
     let of_changes = changes.iter().flat_map(|change| {
-        change.owes.iter().map(|kind| Owed { level: change.level.clone(), kind: *kind })
+        change.owes.iter().map(|kind| Owed {
+            level: change.level.clone(),
+            kind: *kind,
+        })
     });
     let mut owed: BTreeSet<Owed> = of_changes.collect();
     if full {
-        for level in manifest.levels.keys() {
-            owed.extend(
-                every_fanout(level).iter().map(|kind| Owed { level: level.clone(), kind: *kind }),
-            );
+        for level in manifest.levels().keys() {
+            owed.extend(every_fanout(level).iter().map(|kind| Owed {
+                level: level.clone(),
+                kind: *kind,
+            }));
         }
     }
     owed
@@ -289,12 +315,12 @@ fn every_fanout(level: &Level) -> &'static [FanoutKind] {
 
 fn record_after(manifest: &Manifest) -> ProvisionerRecord {
     let switches: BTreeMap<Level, Switch> = manifest
-        .levels
+        .levels()
         .iter()
         .filter_map(|(level, config)| config.disabled.map(|switch| (level.clone(), switch)))
         .collect();
     ProvisionerRecord {
-        managed: manifest.levels.keys().cloned().collect(),
+        managed: manifest.levels().keys().cloned().collect(),
         switches: Some(switches),
         owner: None,
         applied_hash: Some(manifest.sha256()),

@@ -1,18 +1,7 @@
 //! Who owns a switch: the manifest that declares or declared it, or whoever set it out of band.
 
+use crate::manifest::OutOfBand;
 use crate::model::{Level, LevelConfig, ProvisionerRecord, StoredLevel, Switch};
-use serde::{Deserialize, Serialize};
-
-/// What becomes of a switch that someone set outside the manifest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OutOfBand {
-    /// It stays, and the report says so.
-    #[default]
-    Keep,
-    /// It is removed.
-    Revert,
-}
 
 /// What the last apply declared, as far as the record remembers.
 pub(super) struct Memory<'a> {
@@ -22,7 +11,10 @@ pub(super) struct Memory<'a> {
 
 impl<'a> Memory<'a> {
     pub(super) fn new(record: Option<&'a ProvisionerRecord>, out_of_band: OutOfBand) -> Self {
-        Memory { record, out_of_band }
+        Memory {
+            record,
+            out_of_band,
+        }
     }
 
     /// The config to bring a declared level to, and the switch that is kept although the manifest

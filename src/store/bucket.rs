@@ -126,9 +126,15 @@ impl Store {
         pks: impl Iterator<Item = &'a str>,
     ) -> Result<HashMap<String, AccessMode>, StoreError> {
         let keys: Vec<Key> = pks.map(bucket_key).collect();
-        let items = self.get_many("read the buckets", &keys, Some(Projection(&stamp::SHOWN))).await?;
-        let shown =
-            |item: &Item| (attr::Reader::new(item).pk().to_owned(), stamp::shown_mode(item));
+        let items = self
+            .get_many("read the buckets", &keys, Some(Projection(&stamp::SHOWN)))
+            .await?;
+        let shown = |item: &Item| {
+            (
+                attr::Reader::new(item).pk().to_owned(),
+                stamp::shown_mode(item),
+            )
+        };
         Ok(items.iter().map(shown).collect())
     }
 

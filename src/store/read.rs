@@ -62,9 +62,11 @@ impl Store {
         keys: &[Key],
         projection: Option<Projection>,
     ) -> Result<Vec<Item>, StoreError> {
-        let batches = keys
+        // Gathered first: a stream of closures over borrowed keys is not `Send`.
+        let batches: Vec<_> = keys
             .chunks(BATCH)
-            .map(|batch| self.get_batch(act, batch, projection));
+            .map(|batch| self.get_batch(act, batch, projection))
+            .collect();
         let batches: Vec<Vec<Item>> = stream::iter(batches)
             .buffer_unordered(CONCURRENCY)
             .try_collect()
