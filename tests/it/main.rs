@@ -2,6 +2,8 @@
 
 mod cron;
 mod differential;
+mod scenario;
 mod schedule;
 mod store_connect;
 mod ttl;
+mod world;
