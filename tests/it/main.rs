@@ -1,3 +1,4 @@
 //! The one integration-test binary: a list of its modules.
 
 mod store_connect;
+mod transport;
