@@ -15,7 +15,9 @@ use aws_config::profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvi
 use aws_config::provider_config::ProviderConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition, TokenBucket};
+use aws_sdk_dynamodb::config::retry::{
+    ClientRateLimiter, RetryConfig, RetryPartition, TokenBucket,
+};
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{Builder, ProvideCredentials};
 use aws_sdk_dynamodb::error::DisplayErrorContext;
@@ -181,7 +183,17 @@ impl Patience {
         // The SDK's own budget of retries is shared by every client of the process and, at a hundred throttled
         // requests, spent for good; a fan-out meets that many. The adaptive limiter, the attempts and the
         // timeouts bound what we do instead, for this client alone.
-        let partition = RetryPartition::custom("zae-limits").token_bucket(TokenBucket::unlimited());
+        //
+        // The limiter takes up the rate it has measured, and before half a second it has measured none: one
+        // early refusal would hold the client to one request in two seconds. It is told a rate to assume, of
+        // which its first measurement leaves a fifth, 200 requests a second.
+        let partition = RetryPartition::custom("zae-limits")
+            .token_bucket(TokenBucket::unlimited())
+            .client_rate_limiter(
+                ClientRateLimiter::builder()
+                    .tokens_retrieved_per_second(1000.0)
+                    .build(),
+            );
         config
             .timeout_config(self.timeouts())
             .retry_config(self.retries())

@@ -490,6 +490,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_early_refusal_does_not_slow_the_rest_to_a_crawl() {
+        let throttled = over(
+            database().await.http_client(),
+            Throttle::first(1, Counted::Writes),
+        );
+        let client = Embedded::client_over(throttled);
+        let started = tokio::time::Instant::now();
+        for n in 0..50 {
+            put(&client, &format!("k{n}")).await.expect("put");
+        }
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            started.elapsed()
+        );
+    }
+
+    #[tokio::test]
     async fn a_write_that_stays_throttled_says_so() {
         let client = Embedded::client_over(over(
             database().await.http_client(),
