@@ -11,12 +11,16 @@
 use super::error::{Place, StoreError};
 use aws_config::environment::EnvironmentVariableRegionProvider;
 use aws_config::meta::region::RegionProviderChain;
-use aws_config::profile::ProfileFileRegionProvider;
+use aws_config::profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvider};
+use aws_config::provider_config::ProviderConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition, TokenBucket};
+use aws_sdk_dynamodb::config::retry::{
+    ClientRateLimiter, RetryConfig, RetryPartition, TokenBucket,
+};
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{Builder, ProvideCredentials};
+use aws_sdk_dynamodb::error::DisplayErrorContext;
 use std::time::Duration;
 
 /// How long the whole credentials chain may take, an unanswering metadata service included.
@@ -27,7 +31,8 @@ pub const CREDENTIALS: Duration = Duration::from_secs(8);
 pub struct Connection {
     /// The AWS region; it also signs the requests to an endpoint that is not AWS.
     pub region: Option<String>,
-    /// A profile of the AWS configuration files, in place of `AWS_PROFILE`.
+    /// A profile of the AWS configuration files. Its credentials and no others are used, even where the
+    /// environment holds keys.
     pub profile: Option<String>,
     /// A URL to speak to in place of the region's own endpoint.
     pub endpoint_url: Option<String>,
@@ -71,19 +76,45 @@ impl Connection {
             .timeout_config(self.patience.timeouts())
             .retry_config(self.patience.retries());
         if let Some(profile) = &self.profile {
-            loader = loader.profile_name(profile);
+            // The default chain would take keys of the environment before the profile asked for by name, and
+            // with them perhaps another account.
+            let provider = ProfileFileCredentialsProvider::builder()
+                .configure(&ProviderConfig::without_region().with_region(Some(region.clone())))
+                .profile_name(profile);
+            loader = loader
+                .profile_name(profile)
+                .credentials_provider(provider.build());
         }
         if let Some(url) = &self.endpoint_url {
             loader = loader.endpoint_url(url);
         }
         let sdk = loader.load().await;
-        check_credentials(&sdk).await?;
+        self.check_credentials(&sdk).await?;
         Ok(Connected {
             client: Client::from_conf(self.patience.set(Builder::from(&sdk)).build()),
             host: sdk.endpoint_url().unwrap_or(region.as_ref()).to_owned(),
             region: region.to_string(),
             sdk,
         })
+    }
+
+    async fn check_credentials(&self, sdk: &SdkConfig) -> Result<(), StoreError> {
+        let provider = sdk
+            .credentials_provider()
+            .ok_or(StoreError::CredentialsMissing)?;
+        let Ok(answer) = tokio::time::timeout(CREDENTIALS, provider.provide_credentials()).await
+        else {
+            let reason = format!("no provider answered within {} s", CREDENTIALS.as_secs());
+            return Err(StoreError::CredentialsFailed { reason });
+        };
+        let Err(error) = answer else { return Ok(()) };
+        tracing::debug!(error = %DisplayErrorContext(&error), "no credentials");
+        match (StoreError::from_credentials(&error), &self.profile) {
+            (StoreError::CredentialsMissing, Some(profile)) => Err(StoreError::CredentialsFailed {
+                reason: format!("profile {profile} does not exist or has none"),
+            }),
+            (error, _) => Err(error),
+        }
     }
 
     async fn region(&self) -> Option<Region> {
@@ -96,22 +127,6 @@ impl Connection {
             .or_else(profile.build())
             .region()
             .await
-    }
-}
-
-async fn check_credentials(sdk: &SdkConfig) -> Result<(), StoreError> {
-    let provider = sdk
-        .credentials_provider()
-        .ok_or(StoreError::CredentialsMissing)?;
-    match tokio::time::timeout(CREDENTIALS, provider.provide_credentials()).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => {
-            tracing::debug!(error = ?error, "no credentials");
-            Err(StoreError::from_credentials(&error))
-        }
-        Err(_) => Err(StoreError::CredentialsFailed {
-            reason: format!("no provider answered within {} s", CREDENTIALS.as_secs()),
-        }),
     }
 }
 
@@ -168,7 +183,17 @@ impl Patience {
         // The SDK's own budget of retries is shared by every client of the process and, at a hundred throttled
         // requests, spent for good; a fan-out meets that many. The adaptive limiter, the attempts and the
         // timeouts bound what we do instead, for this client alone.
-        let partition = RetryPartition::custom("zae-limits").token_bucket(TokenBucket::unlimited());
+        //
+        // The limiter takes up the rate it has measured, and before half a second it has measured none: one
+        // early refusal would hold the client to one request in two seconds. It is told a rate to assume, of
+        // which its first measurement leaves a fifth, 200 requests a second.
+        let partition = RetryPartition::custom("zae-limits")
+            .token_bucket(TokenBucket::unlimited())
+            .client_rate_limiter(
+                ClientRateLimiter::builder()
+                    .tokens_retrieved_per_second(1000.0)
+                    .build(),
+            );
         config
             .timeout_config(self.timeouts())
             .retry_config(self.retries())

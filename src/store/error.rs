@@ -354,7 +354,12 @@ fn from_service<E>(act: Cow<'static, str>, error: &E) -> StoreError
 where
     E: ProvideErrorMetadata + Error + 'static,
 {
-    let code = error.code().unwrap_or("an error without a code");
+    let Some(code) = error.code() else {
+        return StoreError::Malformed {
+            act,
+            reason: innermost(error),
+        };
+    };
     let message = || error.message().unwrap_or("no message").to_owned();
     match code {
         _ if THROTTLING.contains(&code) => StoreError::Throttled {

@@ -7,3 +7,4 @@ mod schedule;
 mod store_connect;
 mod ttl;
 mod world;
+mod transport;
