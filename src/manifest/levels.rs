@@ -3,9 +3,9 @@
 //! Manifests and CloudFormation properties share everything from here down; only the mapping at the
 //! root differs.
 
-use super::limits::LevelZone;
 use super::problem::Step;
-use super::reader::{Found, Given, Keys, Reader, Spelled};
+use super::reader::{Dialect, Found, Given, Keys, Reader, Spelled};
+use super::schedules::LevelZone;
 use super::tree::{Node, Place, Value};
 use crate::model::{
     EntityId, Level, LevelConfig, NamespaceName, OnUnavailable, ResourceName, Scope,
@@ -90,8 +90,12 @@ impl<'t> Reader<'t> {
         match &root.value {
             Value::Map(_) => {}
             Value::Null => {
+                let at = match self.dialect {
+                    Dialect::Yaml => Place::START,
+                    Dialect::Json | Dialect::Properties => root.place,
+                };
                 self.report_with(
-                    Place::START,
+                    at,
                     "the document is empty",
                     "a manifest needs at least `namespace: NAME`",
                 );
@@ -132,7 +136,7 @@ impl<'t> Reader<'t> {
         self.read(resources, |reader, node| {
             for entry in reader.entries(node) {
                 reader.within(Step::Key(entry.name), |reader| {
-                    let name = reader.name(entry.place, entry.name, ResourceName::parse);
+                    let name = reader.resource(entry.place, entry.name);
                     let config = reader.level(entry.value);
                     if let Some(name) = name {
                         declared.insert(Level::Resource(name), entry.place, config);
@@ -150,6 +154,19 @@ impl<'t> Reader<'t> {
             }
             Found::Is(())
         });
+    }
+
+    fn resource(&mut self, at: Place, name: &str) -> Option<ResourceName> {
+        if name == Scope::DEFAULT {
+            let system = self.spelled(SYSTEM);
+            self.report_with(
+                at,
+                format!("`{name}` stands for every resource of one entity"),
+                format!("what holds for every resource goes under `{system}`"),
+            );
+            return None;
+        }
+        self.name(at, name, ResourceName::parse)
     }
 
     fn namespace(&mut self, root: &Node<'_>, given: &Given<'t>) -> Option<(NamespaceName, Place)> {

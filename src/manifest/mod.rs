@@ -14,6 +14,7 @@ mod problem;
 mod properties;
 mod reader;
 mod scalar;
+mod schedules;
 mod tree;
 mod warning;
 mod yaml;
@@ -200,7 +201,7 @@ fn finish(file: Option<&str>, declared: Declared, problems: Vec<Problem>) -> Rea
             levels: declared.levels,
         }),
         // The reader reports a namespace that is missing, so this is never reached.
-        (None, None) => Err(Problem::at(Place::START, "`namespace` is required").into()),
+        (None, None) => Err(Problem::at(Place::default(), "`namespace` is required").into()),
     };
     Read { namespace, outcome }
 }

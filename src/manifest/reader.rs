@@ -139,6 +139,14 @@ impl<'t> Reader<'t> {
         self.problems.push(problem);
     }
 
+    /// Reports a problem, and what to do about it when that is known.
+    pub(super) fn report_maybe(&mut self, at: Place, message: String, hint: Option<String>) {
+        match hint {
+            Some(hint) => self.report_with(at, message, hint),
+            None => self.report(at, message),
+        }
+    }
+
     pub(super) fn path_text(&self) -> String {
         path_text(&self.path)
     }
@@ -308,26 +316,25 @@ impl<'t> Reader<'t> {
 
     fn unknown<const N: usize>(&mut self, at: Place, text: &'t str, keys: &Keys<N>) {
         let dialect = self.dialect;
-        let elsewhere = keys
-            .elsewhere
-            .iter()
-            .find(|(key, _)| key.by(dialect) == text);
-        let (message, hint) = match elsewhere {
-            Some((_, hint)) => (
-                format!("`{text}` cannot be set here"),
-                hint.by(dialect).to_owned(),
-            ),
-            None => {
-                let known: Vec<&str> = keys.known.iter().map(|k| k.by(dialect)).collect();
-                let hint = match nearest(text, &known) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("known here: {}", known.join(", ")),
-                };
-                (format!("unknown key {}", quoted(text)), hint)
-            }
+        let elsewhere = |text: &str| {
+            let mut all = keys.elsewhere.iter();
+            all.find(|(key, _)| key.by(dialect) == text)
+                .map(|(_, hint)| hint.by(dialect))
+        };
+        let known = keys.known.iter();
+        let meant = known.chain(keys.elsewhere.iter().map(|(key, _)| key));
+        let meant: Vec<&str> = meant.map(|key| key.by(dialect)).collect();
+        let unknown = format!("unknown key {}", quoted(text));
+        let (message, hint) = match (elsewhere(text), nearest(text, &meant)) {
+            (Some(hint), _) => (format!("`{text}` cannot be set here"), hint.to_owned()),
+            (None, Some(near)) => match elsewhere(near) {
+                Some(hint) => (unknown, format!("did you mean `{near}`? {hint}")),
+                None => (unknown, format!("did you mean `{near}`?")),
+            },
+            (None, None) => (unknown, format!("known here: {}", meant[..N].join(", "))),
         };
         self.within(Step::Key(text), |reader| {
-            reader.report_with(at, message, hint)
+            reader.report_with(at, message, hint);
         });
     }
 

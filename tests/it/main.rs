@@ -1,2 +1,3 @@
-//! x
-fn main() {}
+//! The integration tests: one binary, one module a subject.
+
+mod manifest;
