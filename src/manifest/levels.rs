@@ -3,8 +3,9 @@
 //! Manifests and CloudFormation properties share everything from here down; only the mapping at the
 //! root differs.
 
+use super::keys::{Dialect, Found, Given, Keys, Spelled};
 use super::problem::Step;
-use super::reader::{Dialect, Found, Given, Keys, Reader, Spelled};
+use super::reader::Reader;
 use super::schedules::LevelZone;
 use super::tree::{Node, Place, Value};
 use crate::model::{
@@ -171,23 +172,10 @@ impl<'t> Reader<'t> {
 
     fn namespace(&mut self, root: &Node<'_>, given: &Given<'t>) -> Option<(NamespaceName, Place)> {
         let found = self.read(given, |reader, node| {
-            let Found::Is(text) = reader.text(node) else {
-                return Found::Wrong;
-            };
-            match reader.name(node.place, text, NamespaceName::parse) {
-                Some(name) => Found::Is((name, node.place)),
-                None => Found::Wrong,
-            }
+            let name = reader.parsed(node, NamespaceName::parse);
+            name.map(|name| (name, node.place))
         });
-        if found.is_absent() {
-            let name = given.name;
-            self.report_with(
-                given.place().unwrap_or(root.place),
-                format!("`{name}` is required"),
-                format!("add `{name}: NAME`"),
-            );
-        }
-        found.ok()
+        self.required(root, given, found, "whose limits these are")
     }
 
     fn system(&mut self, node: &'t Node<'t>) -> LevelConfig {

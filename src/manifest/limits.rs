@@ -3,8 +3,9 @@
 //! How a bucket recovers is decided here and nowhere else in the manifest: it drips or it resets,
 //! never both, never neither. The entries of its schedules are read by `schedules`.
 
+use super::keys::{Found, Given, Keys, Spelled};
 use super::problem::Step;
-use super::reader::{Found, Given, Keys, Reader, Spelled};
+use super::reader::Reader;
 use super::schedules::{CRON, ENTRY_PERIOD, LevelZone, SCALE, TZ};
 use super::tree::{Node, Value};
 use crate::model::{Limit, LimitName, Recovery, Seconds, Tokens};
@@ -114,18 +115,9 @@ impl<'t> Reader<'t> {
     ) -> Option<Tokens> {
         let stated = self.read(capacity, tokens);
         let burst = self.read(burst, tokens);
-        if stated.is_absent() {
-            let name = capacity.name;
-            let at = capacity.place().unwrap_or(node.place);
-            self.report_with(
-                at,
-                format!("`{name}` is required"),
-                format!("add `{name}`: the most tokens the bucket holds"),
-            );
-            return None;
-        }
-        let stated = stated.ok();
-        burst.or(stated?).filter(|_| stated.is_some())
+        let what = "the most tokens the bucket holds";
+        let stated = self.required(node, capacity, stated, what)?;
+        burst.or(stated)
     }
 
     /// How the limit resets, when it does. A reset that is wrong is still a reset.
@@ -150,15 +142,8 @@ impl<'t> Reader<'t> {
             (Found::Absent, Found::Is(window)) => Found::Is(Recovery::Window(window)),
             (Found::Absent, Found::Wrong) | (Found::Wrong, Found::Absent) => Found::Wrong,
             (_, _) => {
-                let at = after.place().unwrap_or_default();
-                let other = calendar.name;
-                self.within(Step::Key(after.name), |reader| {
-                    reader.report_with(
-                        at,
-                        format!("excludes `{other}`: a limit resets in one way"),
-                        "keep one of the two",
-                    );
-                });
+                let message = format!("excludes `{}`: a limit resets in one way", calendar.name);
+                self.report_key(after, message, "keep one of the two");
                 Found::Wrong
             }
         }
@@ -172,32 +157,27 @@ impl<'t> Reader<'t> {
         capacity: Option<Tokens>,
     ) -> Option<Recovery> {
         let amount = self.read(given, |reader, node| reader.whole(node, 0, Tokens::MAX.0));
-        let at = given.place().unwrap_or_default();
         match (resets, amount) {
             (Found::Absent, Found::Absent) => Some(Recovery::Drip { amount: capacity? }),
             (Found::Absent, Found::Is(0)) => {
                 let calendar = self.spelled(RESET_SCHEDULE);
                 let after = self.spelled(RESET_AFTER);
-                self.within(Step::Key(given.name), |reader| {
-                    reader.report_with(
-                        at,
-                        "0 means that the limit does not drip, and it does not reset either",
-                        format!("give an amount, or add `{calendar}` or `{after}`"),
-                    );
-                });
+                self.report_key(
+                    given,
+                    "0 means that the limit does not drip, and it does not reset either",
+                    format!("give an amount, or add `{calendar}` or `{after}`"),
+                );
                 None
             }
             (Found::Absent, Found::Is(amount)) => Some(Recovery::Drip {
                 amount: Tokens(amount),
             }),
             (_, Found::Is(1..)) => {
-                self.within(Step::Key(given.name), |reader| {
-                    reader.report_with(
-                        at,
-                        "a limit drips or resets, never both, and this one resets",
-                        "leave it out: it is 0 for a limit that resets",
-                    );
-                });
+                self.report_key(
+                    given,
+                    "a limit drips or resets, never both, and this one resets",
+                    "leave it out: it is 0 for a limit that resets",
+                );
                 None
             }
             (_, Found::Wrong) => None,

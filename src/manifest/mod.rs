@@ -8,6 +8,7 @@
 //! Nothing here reads a file, knows a table, or compares a manifest with what is stored.
 
 mod canonical;
+mod keys;
 mod levels;
 mod limits;
 mod problem;
@@ -20,8 +21,9 @@ mod warning;
 mod yaml;
 
 use crate::model::{Level, LevelConfig, NamespaceName};
+use keys::Dialect;
 use levels::Declared;
-use reader::{Dialect, Reader};
+use reader::Reader;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use tree::{Node, Place};

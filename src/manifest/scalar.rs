@@ -3,10 +3,12 @@
 //! YAML and JSON scalars are typed already and are taken at their word. CloudFormation turns every
 //! scalar into a string; there a string becomes what its property wants, or a problem.
 
+use super::keys::{Dialect, Found};
 use super::problem::quoted;
-use super::reader::{Dialect, Found, Reader};
+use super::reader::Reader;
 use super::tree::{Node, Value};
 use crate::model::Switch;
+use std::fmt::Display;
 
 impl<'t> Reader<'t> {
     /// `true`, `false` or `bypass`.
@@ -126,6 +128,24 @@ impl<'t> Reader<'t> {
             }
             _ => {
                 self.wrong_type(node, "a text");
+                Found::Wrong
+            }
+        }
+    }
+
+    /// A text that the model has a rule for.
+    pub(super) fn parsed<T, E: Display>(
+        &mut self,
+        node: &'t Node<'t>,
+        parse: fn(&str) -> Result<T, E>,
+    ) -> Found<T> {
+        let Found::Is(text) = self.text(node) else {
+            return Found::Wrong;
+        };
+        match parse(text) {
+            Ok(value) => Found::Is(value),
+            Err(error) => {
+                self.report(node.place, error.to_string());
                 Found::Wrong
             }
         }

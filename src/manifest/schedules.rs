@@ -2,11 +2,12 @@
 //!
 //! What a cron expression, a zone or a scale may be is the model's to say; here they get their place.
 
+use super::keys::{Found, Given, Keys, Spelled};
 use super::limits::{CAPACITY, REFILL_AMOUNT, seconds, tokens};
 use super::problem::Step;
-use super::reader::{Found, Given, Keys, Reader, Spelled};
+use super::reader::Reader;
 use super::tree::{Node, Place};
-use crate::model::{Cron, Modifier, ScaleMillis, ScheduleEntry, Zone};
+use crate::model::{Cron, Modifier, ScaleMillis, ScheduleEntry, Seconds, Tokens, Zone};
 
 pub(super) const CRON: Spelled = Spelled("cron", "Cron");
 pub(super) const TZ: Spelled = Spelled("tz", "Tz");
@@ -57,14 +58,12 @@ impl<'t> Reader<'t> {
             self.read(&amount, tokens),
             self.read(&period, seconds),
         );
-        if resets && let (false, Some(at)) = (absolute.1.is_absent(), amount.place()) {
-            self.within(Step::Key(amount.name), |reader| {
-                reader.report_with(
-                    at,
-                    "a limit that resets does not drip, in a window either",
-                    "leave it out",
-                );
-            });
+        if resets && !absolute.1.is_absent() {
+            self.report_key(
+                &amount,
+                "a limit that resets does not drip, in a window either",
+                "leave it out",
+            );
         }
         let changes_nothing =
             absolute.0.is_absent() && absolute.1.is_absent() && absolute.2.is_absent();
@@ -77,32 +76,25 @@ impl<'t> Reader<'t> {
                         scale.name, capacity.name, amount.name, period.name
                     ),
                 );
-                return None;
+                None
             }
-            (Found::Absent, false) => Modifier::Absolute {
-                capacity: optional(absolute.0)?,
-                refill_amount: optional(absolute.1)?,
-                refill_period: optional(absolute.2)?,
-            },
+            (Found::Absent, false) => absolute_modifier(absolute),
+            (factor, true) => factor.ok().map(Modifier::Scale),
             (_, false) => {
-                let at = scale.place().unwrap_or(node.place);
-                self.within(Step::Key(scale.name), |reader| {
-                    reader.report_with(
-                        at,
-                        format!(
-                            "excludes `{}`, `{}` and `{}`",
-                            capacity.name, amount.name, period.name
-                        ),
-                        "scale the limit or give its values, not both",
-                    );
-                });
-                return None;
+                self.report_key(
+                    &scale,
+                    format!(
+                        "excludes `{}`, `{}` and `{}`",
+                        capacity.name, amount.name, period.name
+                    ),
+                    "scale the limit or give its values, not both",
+                );
+                None
             }
-            (factor, true) => Modifier::Scale(factor.ok()?),
         };
         Some(ScheduleEntry {
             cron: cron?,
-            modifier,
+            modifier: modifier?,
         })
     }
 
@@ -112,14 +104,11 @@ impl<'t> Reader<'t> {
         self.zone(node, &tz, zone);
         let parsed = parsed?;
         if parsed.is_always_open() {
-            let at = cron.place().unwrap_or(node.place);
-            self.within(Step::Key(cron.name), |reader| {
-                reader.report_with(
-                    at,
-                    "a reset that matches every minute never starts to match, so it never resets",
-                    "name the minute at which it does, such as 0 0 * * *",
-                );
-            });
+            self.report_key(
+                &cron,
+                "a reset that matches every minute never starts to match, so it never resets",
+                "name the minute at which it does, such as 0 0 * * *",
+            );
             return None;
         }
         Some(parsed)
@@ -147,43 +136,14 @@ impl<'t> Reader<'t> {
     }
 
     fn cron(&mut self, node: &Node<'_>, given: &Given<'t>) -> Option<Cron> {
-        let found = self.read(given, |reader, node| {
-            let Found::Is(text) = reader.text(node) else {
-                return Found::Wrong;
-            };
-            match Cron::parse(text) {
-                Ok(cron) => Found::Is(cron),
-                Err(error) => {
-                    reader.report(node.place, error.to_string());
-                    Found::Wrong
-                }
-            }
-        });
-        if found.is_absent() {
-            let name = given.name;
-            self.report_with(
-                given.place().unwrap_or(node.place),
-                format!("`{name}` is required"),
-                format!("add `{name}`: minute, hour, day of month, month, day of week"),
-            );
-        }
-        found.ok()
+        let found = self.read(given, |reader, node| reader.parsed(node, Cron::parse));
+        let what = "minute, hour, day of month, month, day of week";
+        self.required(node, given, found, what)
     }
 
     /// Reads the zone of an entry and holds it against the zone of the level.
     fn zone(&mut self, node: &Node<'_>, given: &Given<'t>, level: &mut LevelZone) {
-        let found = self.read(given, |reader, node| {
-            let Found::Is(text) = reader.text(node) else {
-                return Found::Wrong;
-            };
-            match Zone::parse(text) {
-                Ok(zone) => Found::Is(zone),
-                Err(error) => {
-                    reader.report(node.place, error.to_string());
-                    Found::Wrong
-                }
-            }
-        });
+        let found = self.read(given, |reader, node| reader.parsed(node, Zone::parse));
         let at = given.place().unwrap_or(node.place);
         let Some(zone) = found.or(Zone::default()) else {
             return;
@@ -220,6 +180,17 @@ impl<'t> Reader<'t> {
             }
         }
     }
+}
+
+/// What a window sets, unless one of the values is wrong.
+fn absolute_modifier(
+    (capacity, refill_amount, refill_period): (Found<Tokens>, Found<Tokens>, Found<Seconds>),
+) -> Option<Modifier> {
+    Some(Modifier::Absolute {
+        capacity: optional(capacity)?,
+        refill_amount: optional(refill_amount)?,
+        refill_period: optional(refill_period)?,
+    })
 }
 
 /// `Some(None)` when nothing was given, `None` after a problem.
