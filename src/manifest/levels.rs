@@ -3,9 +3,10 @@
 //! Manifests and CloudFormation properties share everything from here down; only the mapping at the
 //! root differs.
 
-use super::limits::LevelZone;
+use super::keys::{Dialect, Found, Given, Keys, Spelled};
 use super::problem::Step;
-use super::reader::{Found, Given, Keys, Reader, Spelled};
+use super::reader::Reader;
+use super::schedules::LevelZone;
 use super::tree::{Node, Place, Value};
 use crate::model::{
     EntityId, Level, LevelConfig, NamespaceName, OnUnavailable, ResourceName, Scope,
@@ -90,8 +91,12 @@ impl<'t> Reader<'t> {
         match &root.value {
             Value::Map(_) => {}
             Value::Null => {
+                let at = match self.dialect {
+                    Dialect::Yaml => Place::START,
+                    Dialect::Json | Dialect::Properties => root.place,
+                };
                 self.report_with(
-                    Place::START,
+                    at,
                     "the document is empty",
                     "a manifest needs at least `namespace: NAME`",
                 );
@@ -132,7 +137,7 @@ impl<'t> Reader<'t> {
         self.read(resources, |reader, node| {
             for entry in reader.entries(node) {
                 reader.within(Step::Key(entry.name), |reader| {
-                    let name = reader.name(entry.place, entry.name, ResourceName::parse);
+                    let name = reader.resource(entry.place, entry.name);
                     let config = reader.level(entry.value);
                     if let Some(name) = name {
                         declared.insert(Level::Resource(name), entry.place, config);
@@ -152,25 +157,25 @@ impl<'t> Reader<'t> {
         });
     }
 
+    fn resource(&mut self, at: Place, name: &str) -> Option<ResourceName> {
+        if name == Scope::DEFAULT {
+            let system = self.spelled(SYSTEM);
+            self.report_with(
+                at,
+                format!("`{name}` stands for every resource of one entity"),
+                format!("what holds for every resource goes under `{system}`"),
+            );
+            return None;
+        }
+        self.name(at, name, ResourceName::parse)
+    }
+
     fn namespace(&mut self, root: &Node<'_>, given: &Given<'t>) -> Option<(NamespaceName, Place)> {
         let found = self.read(given, |reader, node| {
-            let Found::Is(text) = reader.text(node) else {
-                return Found::Wrong;
-            };
-            match reader.name(node.place, text, NamespaceName::parse) {
-                Some(name) => Found::Is((name, node.place)),
-                None => Found::Wrong,
-            }
+            let name = reader.parsed(node, NamespaceName::parse);
+            name.map(|name| (name, node.place))
         });
-        if found.is_absent() {
-            let name = given.name;
-            self.report_with(
-                given.place().unwrap_or(root.place),
-                format!("`{name}` is required"),
-                format!("add `{name}: NAME`"),
-            );
-        }
-        found.ok()
+        self.required(root, given, found, "whose limits these are")
     }
 
     fn system(&mut self, node: &'t Node<'t>) -> LevelConfig {

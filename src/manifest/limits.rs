@@ -1,29 +1,24 @@
 //! Limits: what a level says under `limits`, with the rules that join several keys.
 //!
 //! How a bucket recovers is decided here and nowhere else in the manifest: it drips or it resets,
-//! never both, never neither. What a cron expression or a zone may be is the model's.
+//! never both, never neither. The entries of its schedules are read by `schedules`.
 
+use super::keys::{Found, Given, Keys, Spelled};
 use super::problem::Step;
-use super::reader::{Found, Given, Keys, Reader, Spelled};
-use super::tree::{Node, Place, Value};
-use crate::model::{
-    Cron, Limit, LimitName, Modifier, Recovery, ScaleMillis, ScheduleEntry, Seconds, Tokens, Zone,
-};
+use super::reader::Reader;
+use super::schedules::{CRON, ENTRY_PERIOD, LevelZone, SCALE, TZ};
+use super::tree::{Node, Value};
+use crate::model::{Limit, LimitName, Recovery, Seconds, Tokens};
 use std::collections::BTreeMap;
 
-const CAPACITY: Spelled = Spelled("capacity", "Capacity");
-const REFILL_AMOUNT: Spelled = Spelled("refill_amount", "RefillAmount");
+pub(super) const CAPACITY: Spelled = Spelled("capacity", "Capacity");
+pub(super) const REFILL_AMOUNT: Spelled = Spelled("refill_amount", "RefillAmount");
 const REFILL_PERIOD: Spelled = Spelled("refill_period", "RefillPeriod");
 const BURST: Spelled = Spelled("burst", "Burst");
 const SCHEDULE: Spelled = Spelled("schedule", "Schedule");
 const RESET_SCHEDULE: Spelled = Spelled("reset_schedule", "ResetSchedule");
 const RESET_AFTER: Spelled = Spelled("reset_after_seconds", "ResetAfterSeconds");
 const SOFT: Spelled = Spelled("soft", "Soft");
-const CRON: Spelled = Spelled("cron", "Cron");
-const TZ: Spelled = Spelled("tz", "Tz");
-const SCALE: Spelled = Spelled("scale", "Scale");
-const ENTRY_PERIOD: Spelled = Spelled("refill_period_seconds", "RefillPeriodSeconds");
-
 const IN_SCHEDULE: Spelled = Spelled(
     "it belongs to an entry of `schedule` or `reset_schedule`",
     "it belongs to an entry of `Schedule` or `ResetSchedule`",
@@ -52,34 +47,6 @@ const LIMIT: Keys<8> = Keys {
         ),
     ],
 };
-const WINDOW: Keys<6> = Keys {
-    known: [CRON, TZ, SCALE, CAPACITY, REFILL_AMOUNT, ENTRY_PERIOD],
-    elsewhere: &[],
-};
-const NO_MODIFIER: Spelled = Spelled(
-    "a reset has `cron` and `tz` only: it fills the bucket and changes nothing else",
-    "a reset has `Cron` and `Tz` only: it fills the bucket and changes nothing else",
-);
-const RESET: Keys<2> = Keys {
-    known: [CRON, TZ],
-    elsewhere: &[
-        (SCALE, NO_MODIFIER),
-        (CAPACITY, NO_MODIFIER),
-        (REFILL_AMOUNT, NO_MODIFIER),
-        (ENTRY_PERIOD, NO_MODIFIER),
-    ],
-};
-
-/// The one zone that every schedule of a level is counted in.
-#[derive(Debug, Default)]
-pub(super) struct LevelZone(Option<(Zone, Place)>);
-
-impl LevelZone {
-    pub(super) fn into_zone(self) -> Option<Zone> {
-        self.0.map(|(zone, _)| zone)
-    }
-}
-
 impl<'t> Reader<'t> {
     /// The limits of one level. A limit with a problem is left out.
     pub(super) fn limits(
@@ -148,18 +115,9 @@ impl<'t> Reader<'t> {
     ) -> Option<Tokens> {
         let stated = self.read(capacity, tokens);
         let burst = self.read(burst, tokens);
-        if stated.is_absent() {
-            let name = capacity.name;
-            let at = capacity.place().unwrap_or(node.place);
-            self.report_with(
-                at,
-                format!("`{name}` is required"),
-                format!("add `{name}`: the most tokens the bucket holds"),
-            );
-            return None;
-        }
-        let stated = stated.ok();
-        burst.or(stated?).filter(|_| stated.is_some())
+        let what = "the most tokens the bucket holds";
+        let stated = self.required(node, capacity, stated, what)?;
+        burst.or(stated)
     }
 
     /// How the limit resets, when it does. A reset that is wrong is still a reset.
@@ -184,15 +142,8 @@ impl<'t> Reader<'t> {
             (Found::Absent, Found::Is(window)) => Found::Is(Recovery::Window(window)),
             (Found::Absent, Found::Wrong) | (Found::Wrong, Found::Absent) => Found::Wrong,
             (_, _) => {
-                let at = after.place().unwrap_or_default();
-                let other = calendar.name;
-                self.within(Step::Key(after.name), |reader| {
-                    reader.report_with(
-                        at,
-                        format!("excludes `{other}`: a limit resets in one way"),
-                        "keep one of the two",
-                    );
-                });
+                let message = format!("excludes `{}`: a limit resets in one way", calendar.name);
+                self.report_key(after, message, "keep one of the two");
                 Found::Wrong
             }
         }
@@ -206,228 +157,39 @@ impl<'t> Reader<'t> {
         capacity: Option<Tokens>,
     ) -> Option<Recovery> {
         let amount = self.read(given, |reader, node| reader.whole(node, 0, Tokens::MAX.0));
-        let at = given.place().unwrap_or_default();
         match (resets, amount) {
             (Found::Absent, Found::Absent) => Some(Recovery::Drip { amount: capacity? }),
             (Found::Absent, Found::Is(0)) => {
                 let calendar = self.spelled(RESET_SCHEDULE);
                 let after = self.spelled(RESET_AFTER);
-                self.within(Step::Key(given.name), |reader| {
-                    reader.report_with(
-                        at,
-                        "0 means that the limit does not drip, and it does not reset either",
-                        format!("give an amount, or add `{calendar}` or `{after}`"),
-                    );
-                });
+                self.report_key(
+                    given,
+                    "0 means that the limit does not drip, and it does not reset either",
+                    format!("give an amount, or add `{calendar}` or `{after}`"),
+                );
                 None
             }
             (Found::Absent, Found::Is(amount)) => Some(Recovery::Drip {
                 amount: Tokens(amount),
             }),
             (_, Found::Is(1..)) => {
-                self.within(Step::Key(given.name), |reader| {
-                    reader.report_with(
-                        at,
-                        "a limit drips or resets, never both, and this one resets",
-                        "leave it out: it is 0 for a limit that resets",
-                    );
-                });
+                self.report_key(
+                    given,
+                    "a limit drips or resets, never both, and this one resets",
+                    "leave it out: it is 0 for a limit that resets",
+                );
                 None
             }
             (_, Found::Wrong) => None,
             (resets, _) => resets.ok(),
         }
     }
-
-    fn window(
-        &mut self,
-        node: &'t Node<'t>,
-        resets: bool,
-        zone: &mut LevelZone,
-    ) -> Option<ScheduleEntry> {
-        let [cron, tz, scale, capacity, amount, period] = self.fields(node, &WINDOW)?;
-        let cron = self.cron(node, &cron);
-        self.zone(node, &tz, zone);
-        let factor = self.read(&scale, Reader::scale);
-        let absolute = (
-            self.read(&capacity, tokens),
-            self.read(&amount, tokens),
-            self.read(&period, seconds),
-        );
-        if resets && let (false, Some(at)) = (absolute.1.is_absent(), amount.place()) {
-            self.within(Step::Key(amount.name), |reader| {
-                reader.report_with(
-                    at,
-                    "a limit that resets does not drip, in a window either",
-                    "leave it out",
-                );
-            });
-        }
-        let changes_nothing =
-            absolute.0.is_absent() && absolute.1.is_absent() && absolute.2.is_absent();
-        let modifier = match (factor, changes_nothing) {
-            (Found::Absent, true) => {
-                self.report(
-                    node.place,
-                    format!(
-                        "the entry changes nothing: it needs `{}`, or any of `{}`, `{}` and `{}`",
-                        scale.name, capacity.name, amount.name, period.name
-                    ),
-                );
-                return None;
-            }
-            (Found::Absent, false) => Modifier::Absolute {
-                capacity: optional(absolute.0)?,
-                refill_amount: optional(absolute.1)?,
-                refill_period: optional(absolute.2)?,
-            },
-            (_, false) => {
-                let at = scale.place().unwrap_or(node.place);
-                self.within(Step::Key(scale.name), |reader| {
-                    reader.report_with(
-                        at,
-                        format!(
-                            "excludes `{}`, `{}` and `{}`",
-                            capacity.name, amount.name, period.name
-                        ),
-                        "scale the limit or give its values, not both",
-                    );
-                });
-                return None;
-            }
-            (factor, true) => Modifier::Scale(factor.ok()?),
-        };
-        Some(ScheduleEntry {
-            cron: cron?,
-            modifier,
-        })
-    }
-
-    fn reset(&mut self, node: &'t Node<'t>, zone: &mut LevelZone) -> Option<Cron> {
-        let [cron, tz] = self.fields(node, &RESET)?;
-        let parsed = self.cron(node, &cron);
-        self.zone(node, &tz, zone);
-        let parsed = parsed?;
-        if parsed.is_always_open() {
-            let at = cron.place().unwrap_or(node.place);
-            self.within(Step::Key(cron.name), |reader| {
-                reader.report_with(
-                    at,
-                    "a reset that matches every minute never starts to match, so it never resets",
-                    "name the minute at which it does, such as 0 0 * * *",
-                );
-            });
-            return None;
-        }
-        Some(parsed)
-    }
-
-    /// A list in which each item has its own index in paths. One bad item spoils the list, and the
-    /// others are still read.
-    fn all<T>(
-        &mut self,
-        node: &'t Node<'t>,
-        mut read: impl FnMut(&mut Self, &'t Node<'t>) -> Option<T>,
-    ) -> Found<Vec<T>> {
-        let Some(items) = self.list(node) else {
-            return Found::Wrong;
-        };
-        let mut all = Vec::with_capacity(items.len());
-        for (index, item) in items.iter().enumerate() {
-            all.extend(self.within(Step::Index(index), |reader| read(reader, item)));
-        }
-        if all.len() == items.len() {
-            Found::Is(all)
-        } else {
-            Found::Wrong
-        }
-    }
-
-    fn cron(&mut self, node: &Node<'_>, given: &Given<'t>) -> Option<Cron> {
-        let found = self.read(given, |reader, node| {
-            let Found::Is(text) = reader.text(node) else {
-                return Found::Wrong;
-            };
-            match Cron::parse(text) {
-                Ok(cron) => Found::Is(cron),
-                Err(error) => {
-                    reader.report(node.place, error.to_string());
-                    Found::Wrong
-                }
-            }
-        });
-        if found.is_absent() {
-            let name = given.name;
-            self.report_with(
-                given.place().unwrap_or(node.place),
-                format!("`{name}` is required"),
-                format!("add `{name}`: minute, hour, day of month, month, day of week"),
-            );
-        }
-        found.ok()
-    }
-
-    /// Reads the zone of an entry and holds it against the zone of the level.
-    fn zone(&mut self, node: &Node<'_>, given: &Given<'t>, level: &mut LevelZone) {
-        let found = self.read(given, |reader, node| {
-            let Found::Is(text) = reader.text(node) else {
-                return Found::Wrong;
-            };
-            match Zone::parse(text) {
-                Ok(zone) => Found::Is(zone),
-                Err(error) => {
-                    reader.report(node.place, error.to_string());
-                    Found::Wrong
-                }
-            }
-        });
-        let at = given.place().unwrap_or(node.place);
-        let Some(zone) = found.or(Zone::default()) else {
-            return;
-        };
-        let Some((first, place)) = &level.0 else {
-            level.0 = Some((zone, at));
-            return;
-        };
-        if *first != zone {
-            let line = match place.known() {
-                Some(place) => format!(" (line {})", place.line),
-                None => String::new(),
-            };
-            let message =
-                format!("the zone is {zone}, and another schedule of this level has {first}{line}");
-            self.within(Step::Key(given.name), |reader| {
-                reader.report_with(at, message, "all schedules of one level share one zone");
-            });
-        }
-    }
-
-    fn scale(&mut self, node: &'t Node<'t>) -> Found<ScaleMillis> {
-        let factor = match self.number(node) {
-            Found::Is(factor) => factor,
-            Found::Absent => return Found::Absent,
-            Found::Wrong => return Found::Wrong,
-        };
-        match ScaleMillis::from_factor(factor) {
-            Ok(scale) => Found::Is(scale),
-            Err(error) => {
-                let found = self.describe(node);
-                self.report(node.place, format!("{error} (found {found})"));
-                Found::Wrong
-            }
-        }
-    }
 }
 
-fn tokens<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> Found<Tokens> {
+pub(super) fn tokens<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> Found<Tokens> {
     reader.whole(node, 1, Tokens::MAX.0).map(Tokens)
 }
 
-fn seconds<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> Found<Seconds> {
+pub(super) fn seconds<'t>(reader: &mut Reader<'t>, node: &'t Node<'t>) -> Found<Seconds> {
     reader.whole(node, 1, Seconds::MAX.0).map(Seconds)
-}
-
-/// `Some(None)` when nothing was given, `None` after a problem.
-fn optional<T>(found: Found<T>) -> Option<Option<T>> {
-    found.map(Some).or(None)
 }

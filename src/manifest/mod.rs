@@ -8,19 +8,22 @@
 //! Nothing here reads a file, knows a table, or compares a manifest with what is stored.
 
 mod canonical;
+mod keys;
 mod levels;
 mod limits;
 mod problem;
 mod properties;
 mod reader;
 mod scalar;
+mod schedules;
 mod tree;
 mod warning;
 mod yaml;
 
 use crate::model::{Level, LevelConfig, NamespaceName};
+use keys::Dialect;
 use levels::Declared;
-use reader::{Dialect, Reader};
+use reader::Reader;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use tree::{Node, Place};
@@ -201,7 +204,7 @@ fn finish(file: Option<&str>, declared: Declared, problems: Vec<Problem>) -> Rea
             levels: declared.levels,
         }),
         // The reader reports a namespace that is missing, so this is never reached.
-        (None, None) => Err(Problem::at(Place::START, "`namespace` is required").into()),
+        (None, None) => Err(Problem::at(Place::default(), "`namespace` is required").into()),
     };
     Read { namespace, outcome }
 }

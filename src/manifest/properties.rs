@@ -4,9 +4,10 @@
 //! This file reads the properties of the resource itself; the structured manifest inside them is
 //! read by the same code as a file. It opens no bundled manifest and decides nothing about a stack.
 
+use super::keys::{Dialect, Found, Given, Keys, Spelled};
 use super::levels::{Declared, ENTITIES, NAMESPACE, NOT_AT_ROOT, RESOURCES, SYSTEM};
-use super::problem::{Problem, Problems, Step, quoted};
-use super::reader::{Dialect, Found, Given, Keys, Reader, Spelled};
+use super::problem::{Problem, Problems, quoted};
+use super::reader::Reader;
 use super::tree::{Node, Place};
 use crate::model::{Level, LevelConfig, NamespaceId, NamespaceName};
 use serde::Serialize;
@@ -169,15 +170,13 @@ impl<'t> Reader<'t> {
         self.levels(&system, &resources, &entities, &mut declared);
         let structured = [&system, &resources, &entities];
         let source = self.source(&structured, &path, &yaml, declared);
-        let sha256 = self.read(&sha256, Reader::sha256);
-        if let (Found::Is(_), Some(Source::Structured(_))) = (&sha256, &source) {
-            self.within(Step::Key(MANIFEST_SHA256), |reader| {
-                reader.report_with(
-                    Place::default(),
-                    "checks nothing without `ManifestPath` or `ManifestYaml`",
-                    "leave it out",
-                );
-            });
+        let digest = self.read(&sha256, Reader::sha256);
+        if let (Found::Is(_), Some(Source::Structured(_))) = (&digest, &source) {
+            self.report_key(
+                &sha256,
+                "checks nothing without `ManifestPath` or `ManifestYaml`",
+                "leave it out",
+            );
         }
         let table_name = self.read(&table_name, Reader::table_name);
         let namespace = self.read(&namespace, |reader, node| {
@@ -203,7 +202,7 @@ impl<'t> Reader<'t> {
             namespace: namespace.ok(),
             namespace_id: namespace_id.ok(),
             source: source?,
-            manifest_sha256: sha256.ok(),
+            manifest_sha256: digest.ok(),
             full_apply: self
                 .read(&full_apply, Reader::flag)
                 .ok()
@@ -231,22 +230,17 @@ impl<'t> Reader<'t> {
         let found_path = self.read(path, Reader::manifest_path);
         let found_yaml = self.read(yaml, Reader::text);
         let structured = structured.iter().find(|given| given.place().is_some());
-        let given: Vec<&str> = [structured.copied(), Some(path), Some(yaml)]
+        let given: Vec<&Given<'t>> = [structured.copied(), Some(path), Some(yaml)]
             .into_iter()
             .flatten()
             .filter(|given| given.place().is_some())
-            .map(|given| given.name)
             .collect();
-        if let [first, second, ..] = given[..] {
-            // The last one is named in the path: it is the one that was added to the others.
-            let last = given.last().copied().unwrap_or(second);
-            self.within(Step::Key(last), |reader| {
-                reader.report_with(
-                    Place::default(),
-                    format!("excludes `{first}`: a resource has one manifest"),
-                    "keep the structured form, `ManifestPath` or `ManifestYaml`",
-                );
-            });
+        if let [first, .., last] = given[..] {
+            self.report_key(
+                last,
+                format!("excludes `{}`: a resource has one manifest", first.name),
+                "keep the structured form, `ManifestPath` or `ManifestYaml`",
+            );
             return None;
         }
         match (found_path, found_yaml) {
@@ -255,19 +249,6 @@ impl<'t> Reader<'t> {
             (Found::Absent, Found::Absent) => Some(Source::Structured(declared.levels)),
             _ => None,
         }
-    }
-
-    /// A name, checked by the model's own rule.
-    fn parsed<T>(
-        &mut self,
-        node: &'t Node<'t>,
-        parse: fn(&str) -> Result<T, crate::model::NameError>,
-    ) -> Found<T> {
-        let Found::Is(text) = self.text(node) else {
-            return Found::Wrong;
-        };
-        self.name(node.place, text, parse)
-            .map_or(Found::Wrong, Found::Is)
     }
 
     fn table_name(&mut self, node: &'t Node<'t>) -> Found<String> {

@@ -4,104 +4,11 @@
 //! a mapping of names are; what the keys mean is the business of the files that call it. It never
 //! stops at a problem: whatever can still be read is read.
 
+use super::keys::{Dialect, Entry, Found, Given, Keys, Spelled, nearest};
 use super::problem::{Problem, Step, path_text, quoted};
 use super::tree::{Node, Place, Value};
 use crate::model::NameError;
 use std::collections::HashMap;
-
-/// How the input spells keys and scalars.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dialect {
-    /// A YAML file: snake case, typed scalars, `disabled:` without a value refused.
-    Yaml,
-    /// A JSON manifest: snake case, typed scalars, an explicit `null` is as good as no key.
-    Json,
-    /// CloudFormation properties: pascal case, every scalar may arrive as a string.
-    Properties,
-}
-
-/// A key, or a text about keys, as manifests spell it and as CloudFormation properties do.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Spelled(pub(super) &'static str, pub(super) &'static str);
-
-impl Spelled {
-    fn by(self, dialect: Dialect) -> &'static str {
-        match dialect {
-            Dialect::Yaml | Dialect::Json => self.0,
-            Dialect::Properties => self.1,
-        }
-    }
-}
-
-/// The keys of one kind of mapping.
-pub(super) struct Keys<const N: usize> {
-    /// The keys it has.
-    pub(super) known: [Spelled; N],
-    /// Keys that belong somewhere else, and where.
-    pub(super) elsewhere: &'static [(Spelled, Spelled)],
-}
-
-/// What a mapping says for one key: nothing, one value, or, wrongly, several.
-pub(super) struct Given<'t> {
-    pub(super) name: &'static str,
-    first: Option<(Place, &'t Node<'t>)>,
-    again: Vec<(Place, &'t Node<'t>)>,
-}
-
-impl<'t> Given<'t> {
-    /// Where the key stands; `None` when it is absent.
-    pub(super) fn place(&self) -> Option<Place> {
-        self.first.map(|(place, _)| place)
-    }
-}
-
-/// What became of a value that was asked for.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Found<T> {
-    /// Not given.
-    Absent,
-    /// Given, and reported as a problem.
-    Wrong,
-    /// Given, and fine.
-    Is(T),
-}
-
-impl<T> Found<T> {
-    pub(super) fn ok(self) -> Option<T> {
-        match self {
-            Found::Is(value) => Some(value),
-            Found::Absent | Found::Wrong => None,
-        }
-    }
-
-    pub(super) fn map<U>(self, change: impl FnOnce(T) -> U) -> Found<U> {
-        match self {
-            Found::Absent => Found::Absent,
-            Found::Wrong => Found::Wrong,
-            Found::Is(value) => Found::Is(change(value)),
-        }
-    }
-
-    pub(super) fn is_absent(&self) -> bool {
-        matches!(self, Found::Absent)
-    }
-
-    /// The value, or `default` when nothing was given; `None` after a problem.
-    pub(super) fn or(self, default: T) -> Option<T> {
-        match self {
-            Found::Is(value) => Some(value),
-            Found::Absent => Some(default),
-            Found::Wrong => None,
-        }
-    }
-}
-
-/// One entry of a mapping from names.
-pub(super) struct Entry<'t> {
-    pub(super) name: &'t str,
-    pub(super) place: Place,
-    pub(super) value: &'t Node<'t>,
-}
 
 /// Reads one tree.
 pub(super) struct Reader<'t> {
@@ -137,6 +44,14 @@ impl<'t> Reader<'t> {
     ) {
         let problem = Problem::at(at, message).path(self.path_text()).hint(hint);
         self.problems.push(problem);
+    }
+
+    /// Reports a problem, and what to do about it when that is known.
+    pub(super) fn report_maybe(&mut self, at: Place, message: String, hint: Option<String>) {
+        match hint {
+            Some(hint) => self.report_with(at, message, hint),
+            None => self.report(at, message),
+        }
     }
 
     pub(super) fn path_text(&self) -> String {
@@ -260,6 +175,38 @@ impl<'t> Reader<'t> {
         })
     }
 
+    /// Reports a problem of a key that is there, at the key itself.
+    pub(super) fn report_key(
+        &mut self,
+        given: &Given<'t>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        let at = given.place().unwrap_or_default();
+        self.within(Step::Key(given.name), |reader| {
+            reader.report_with(at, message, hint);
+        });
+    }
+
+    /// What a key holds that may not be absent from the mapping `node`.
+    pub(super) fn required<T>(
+        &mut self,
+        node: &Node<'_>,
+        given: &Given<'t>,
+        found: Found<T>,
+        what: &str,
+    ) -> Option<T> {
+        if found.is_absent() {
+            let name = given.name;
+            self.report_with(
+                given.place().unwrap_or(node.place),
+                format!("`{name}` is required"),
+                format!("add `{name}`: {what}"),
+            );
+        }
+        found.ok()
+    }
+
     /// A name, checked by the model's own rule.
     pub(super) fn name<T>(
         &mut self,
@@ -308,26 +255,25 @@ impl<'t> Reader<'t> {
 
     fn unknown<const N: usize>(&mut self, at: Place, text: &'t str, keys: &Keys<N>) {
         let dialect = self.dialect;
-        let elsewhere = keys
-            .elsewhere
-            .iter()
-            .find(|(key, _)| key.by(dialect) == text);
-        let (message, hint) = match elsewhere {
-            Some((_, hint)) => (
-                format!("`{text}` cannot be set here"),
-                hint.by(dialect).to_owned(),
-            ),
-            None => {
-                let known: Vec<&str> = keys.known.iter().map(|k| k.by(dialect)).collect();
-                let hint = match nearest(text, &known) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("known here: {}", known.join(", ")),
-                };
-                (format!("unknown key {}", quoted(text)), hint)
-            }
+        let elsewhere = |text: &str| {
+            let mut all = keys.elsewhere.iter();
+            all.find(|(key, _)| key.by(dialect) == text)
+                .map(|(_, hint)| hint.by(dialect))
+        };
+        let known = keys.known.iter();
+        let meant = known.chain(keys.elsewhere.iter().map(|(key, _)| key));
+        let meant: Vec<&str> = meant.map(|key| key.by(dialect)).collect();
+        let unknown = format!("unknown key {}", quoted(text));
+        let (message, hint) = match (elsewhere(text), nearest(text, &meant)) {
+            (Some(hint), _) => (format!("`{text}` cannot be set here"), hint.to_owned()),
+            (None, Some(near)) => match elsewhere(near) {
+                Some(hint) => (unknown, format!("did you mean `{near}`? {hint}")),
+                None => (unknown, format!("did you mean `{near}`?")),
+            },
+            (None, None) => (unknown, format!("known here: {}", meant[..N].join(", "))),
         };
         self.within(Step::Key(text), |reader| {
-            reader.report_with(at, message, hint)
+            reader.report_with(at, message, hint);
         });
     }
 
@@ -369,26 +315,4 @@ impl<'t> Reader<'t> {
             .get(start..start.saturating_add(length))
             .unwrap_or_default()
     }
-}
-
-/// The known key that a text was most likely meant to be.
-pub(super) fn nearest<'k>(text: &str, known: &[&'k str]) -> Option<&'k str> {
-    // A key is never this long, and the distance is quadratic in it.
-    if text.len() > 64 {
-        return None;
-    }
-    // Case and separators are how the two spellings of a key differ.
-    let plain = |text: &str| -> String {
-        text.chars()
-            .filter(|c| !matches!(c, '_' | '-' | ' '))
-            .flat_map(char::to_lowercase)
-            .collect()
-    };
-    let wanted = plain(text);
-    known
-        .iter()
-        .map(|key| (strsim::damerau_levenshtein(&wanted, &plain(key)), *key))
-        .filter(|(distance, key)| *distance <= 1.max(key.len() / 3))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, key)| key)
 }

@@ -3,10 +3,12 @@
 //! YAML and JSON scalars are typed already and are taken at their word. CloudFormation turns every
 //! scalar into a string; there a string becomes what its property wants, or a problem.
 
+use super::keys::{Dialect, Found};
 use super::problem::quoted;
-use super::reader::{Dialect, Found, Reader};
+use super::reader::Reader;
 use super::tree::{Node, Value};
 use crate::model::Switch;
+use std::fmt::Display;
 
 impl<'t> Reader<'t> {
     /// `true`, `false` or `bypass`.
@@ -77,10 +79,7 @@ impl<'t> Reader<'t> {
             }
         }
         let message = format!("expected true or false, found the text {}", quoted(text));
-        match meant_flag(text) {
-            Some(hint) => self.report_with(node.place, message, hint),
-            None => self.report(node.place, message),
-        }
+        self.report_maybe(node.place, message, meant_flag(text));
         Found::Wrong
     }
 
@@ -134,6 +133,24 @@ impl<'t> Reader<'t> {
         }
     }
 
+    /// A text that the model has a rule for.
+    pub(super) fn parsed<T, E: Display>(
+        &mut self,
+        node: &'t Node<'t>,
+        parse: fn(&str) -> Result<T, E>,
+    ) -> Found<T> {
+        let Found::Is(text) = self.text(node) else {
+            return Found::Wrong;
+        };
+        match parse(text) {
+            Ok(value) => Found::Is(value),
+            Err(error) => {
+                self.report(node.place, error.to_string());
+                Found::Wrong
+            }
+        }
+    }
+
     /// A whole number from `least` to `most`. An empty string among CloudFormation properties is
     /// how a template says "not given".
     pub(super) fn whole(&mut self, node: &'t Node<'t>, least: u64, most: u64) -> Found<u64> {
@@ -142,45 +159,34 @@ impl<'t> Reader<'t> {
                 if text.is_empty() {
                     return Found::Absent;
                 }
-                match decimal(text) {
-                    Decimal::Whole(number) => Some(number),
-                    Decimal::TooLarge => Some(u64::MAX),
-                    Decimal::Negative => Some(0),
-                    Decimal::No => None,
-                }
+                decimal(text)
             }
-            Value::Whole(number) if self.is_decimal(node) => Some(*number),
-            Value::Negative(_) => Some(0),
+            Value::Whole(number) if self.is_decimal(node) => Some(i128::from(*number)),
+            Value::Negative(number) => Some(i128::from(*number)),
             // Beyond 64 bits a number arrives as a float.
             Value::Float(number) if number.is_finite() && number.fract() == 0.0 => {
                 let digits = self.raw(node);
                 let written_whole = digits.is_empty() || digits.bytes().all(|b| b.is_ascii_digit());
-                (written_whole && *number >= most as f64).then_some(u64::MAX)
+                (written_whole && *number >= most as f64).then_some(i128::MAX)
             }
             _ => None,
         };
-        if let Some(number) = number
-            && (least..=most).contains(&number)
-        {
+        let fits = number.and_then(|number| u64::try_from(number).ok());
+        if let Some(number) = fits.filter(|number| (least..=most).contains(number)) {
             return Found::Is(number);
         }
         let found = self.describe(node);
-        match number {
-            Some(number) if number < least => {
-                self.report(
-                    node.place,
-                    format!("must be at least {least}, found {found}"),
-                );
+        let (message, hint) = match number {
+            Some(number) if number < i128::from(least) => {
+                (format!("must be at least {least}, found {found}"), None)
             }
-            Some(_) => self.report(node.place, format!("must be at most {most}, found {found}")),
-            None => {
-                let message = format!("expected a whole number, found {found}");
-                match meant_number(node) {
-                    Some(hint) => self.report_with(node.place, message, hint),
-                    None => self.report(node.place, message),
-                }
-            }
-        }
+            Some(_) => (format!("must be at most {most}, found {found}"), None),
+            None => (
+                format!("expected a whole number, found {found}"),
+                meant_number(node),
+            ),
+        };
+        self.report_maybe(node.place, message, hint);
         Found::Wrong
     }
 
@@ -225,24 +231,16 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// What a string says as a whole number in plain decimal.
-enum Decimal {
-    Whole(u64),
-    TooLarge,
-    Negative,
-    No,
-}
-
-fn decimal(text: &str) -> Decimal {
+/// A whole number in plain decimal: no plus sign, blank, separator or leading zero, any length.
+fn decimal(text: &str) -> Option<i128> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let leading_zero = digits.len() > 1 && digits.starts_with('0');
     if digits.is_empty() || leading_zero || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Decimal::No;
+        return None;
     }
-    if digits.len() < text.len() {
-        return Decimal::Negative;
-    }
-    digits.parse().map_or(Decimal::TooLarge, Decimal::Whole)
+    let negative = digits.len() < text.len();
+    let too_long = if negative { i128::MIN } else { i128::MAX };
+    Some(text.parse().unwrap_or(too_long))
 }
 
 fn meant_switch(text: &str) -> String {
@@ -286,10 +284,7 @@ fn meant_number(node: &Node<'_>) -> Option<String> {
                 .chars()
                 .filter(|c| !matches!(c, '_' | ','))
                 .collect();
-            match decimal(&digits) {
-                Decimal::Whole(number) => Some(format!("write {number}")),
-                _ => None,
-            }
+            decimal(&digits).map(|number| format!("write {number}"))
         }
         Value::Whole(number) => Some(format!("write {number}")),
         Value::Float(number) if number.fract() == 0.0 && (0.0..1e15).contains(number) => {

@@ -8,3 +8,6 @@ mod store_connect;
 mod ttl;
 mod world;
 mod transport;
+//! The integration tests: one binary, one module a subject.
+
+mod manifest;
