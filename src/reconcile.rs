@@ -92,6 +92,7 @@ pub async fn apply(
     run.record_intent().await?;
     store.write_ahead(&ns, &owed, &run.claim).await?;
     let writes = run.write_configs().await;
+    let tidied = run.tidy(&writes, !resumed.is_empty()).await;
     let due: BTreeSet<Owed> = owed
         .into_iter()
         .chain(writes.also_owed.iter().cloned())
@@ -99,6 +100,7 @@ pub async fn apply(
         .collect();
     let outcomes = run.fan_out(&due, writes.last_at.unwrap_or(began)).await;
     let mut errors = errors_of(&writes, &outcomes);
+    errors.extend(tidied);
     errors.extend(run.settle_pending(&outcomes).await);
     errors.extend(run.record_outcome(&writes, errors.is_empty()).await);
     let pending = if due.is_empty() && plan.pending.is_empty() {
@@ -195,6 +197,18 @@ impl Run<'_> {
             deadline: self.options.fanout.deadline,
         };
         writer.write(self.guarded).await
+    }
+
+    /// After entity levels went, now or in an apply that did not finish, their counts may be empty.
+    async fn tidy(&self, writes: &ConfigWrites, resumed: bool) -> Option<String> {
+        let went = writes
+            .written
+            .iter()
+            .any(|(level, action)| matches!(level, Level::Entity(..)) && *action == Action::Delete);
+        if !went && !resumed {
+            return None;
+        }
+        Some(self.store.tidy_registry(self.ns).await.err()?.to_string())
     }
 
     async fn fan_out(&self, due: &BTreeSet<Owed>, written_at: EpochMs) -> Vec<Outcome> {

@@ -2,10 +2,10 @@
 //! while the stored level is still the one that was planned against.
 
 use super::state::stored_level;
-use super::{Store, StoreError};
+use super::{Store, StoreError, error};
 use crate::model::{EpochMs, Level, LevelConfig, NamespaceId, Scope, StoredLevel};
 use crate::table::audit::AuditEvent;
-use crate::table::registry::{RegistryChange, RegistryUpdate};
+use crate::table::registry::{self, RegistryChange, RegistryUpdate};
 use crate::table::{Item, config, keys};
 use aws_sdk_dynamodb::error::{BuildError, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
@@ -94,6 +94,36 @@ impl Store {
             .into_iter()
             .map(|outcome| outcome.unwrap_or(LevelOutcome::Written))
             .collect()
+    }
+
+    /// Removes counts of entity configs that have come down to nothing, as clients do, so that
+    /// their listings end where the configs do.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the registry can be neither read nor written.
+    pub async fn tidy_registry(&self, ns: &NamespaceId) -> Result<(), StoreError> {
+        let act = "tidy the registry of entity configs";
+        let Some(item) = self.get(act, &keys::entity_config_registry(ns)).await? else {
+            return Ok(());
+        };
+        let Some(tidy) = registry::tidy_entity_configs(ns, &item)? else {
+            return Ok(());
+        };
+        let request = self
+            .client
+            .update_item()
+            .table_name(self.table())
+            .set_key(Some(super::read::key_item(&tidy.key)))
+            .update_expression(tidy.expression)
+            .condition_expression(tidy.condition)
+            .set_expression_attribute_names(Some(tidy.names.into_iter().collect()))
+            .set_expression_attribute_values(Some(tidy.values.into_iter().collect()));
+        match request.send().await {
+            Ok(_) => Ok(()),
+            // A config came meanwhile: its count stays.
+            Err(e) if error::is_conditional_check_failed(&e) => Ok(()),
+            Err(e) => Err(self.failed(act, e)),
+        }
     }
 
     /// One transaction. `None`: it landed. Otherwise, for each member, what moved.

@@ -109,3 +109,59 @@ pub fn decode_resources(item: &Item) -> Result<BTreeSet<String>, ItemError> {
         .map(str::to_owned)
         .collect())
 }
+
+/// The update that removes counts that have come down to nothing; `None` when there are none. It is
+/// conditioned on them still being so.
+///
+/// # Errors
+/// [`ItemError`] when a count does not read.
+pub fn tidy_entity_configs(ns: &NamespaceId, item: &Item) -> Result<Option<Tidy>, ItemError> {
+    let mut empty = Vec::new();
+    for (name, value) in item {
+        if let AttributeValue::N(count) = value {
+            let count: i64 = count
+                .parse()
+                .map_err(|_| Reader::new(item).error(name, "is not a count"))?;
+            if count <= 0 {
+                empty.push(name.clone());
+            }
+        }
+    }
+    empty.sort();
+    let names: BTreeMap<String, String> = empty
+        .into_iter()
+        .take(TIDIED_AT_ONCE)
+        .enumerate()
+        .map(|(index, name)| (format!("#r{index}"), name))
+        .collect();
+    let aliases: Vec<&str> = names.keys().map(String::as_str).collect();
+    let conditions: Vec<String> = aliases
+        .iter()
+        .map(|alias| format!("{alias} <= :none"))
+        .collect();
+    Ok((!names.is_empty()).then(|| Tidy {
+        key: keys::entity_config_registry(ns),
+        expression: format!("REMOVE {}", aliases.join(", ")),
+        condition: conditions.join(" AND "),
+        values: BTreeMap::from([(":none".to_owned(), number(0))]),
+        names: names.clone(),
+    }))
+}
+
+/// Counts that one update removes, well within what an expression may hold.
+const TIDIED_AT_ONCE: usize = 100;
+
+/// A conditional removal from a registry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tidy {
+    /// The item.
+    pub key: keys::Key,
+    /// The update expression.
+    pub expression: String,
+    /// The condition expression.
+    pub condition: String,
+    /// Attribute names by alias.
+    pub names: BTreeMap<String, String>,
+    /// Attribute values by alias.
+    pub values: BTreeMap<String, AttributeValue>,
+}

@@ -2,12 +2,10 @@
 
 mod cron;
 mod differential;
+mod manifest;
 mod scenario;
 mod schedule;
 mod store_connect;
+mod transport;
 mod ttl;
 mod world;
-mod transport;
-//! The integration tests: one binary, one module a subject.
-
-mod manifest;
