@@ -4,21 +4,27 @@
 //! requests. Nothing here decides what to write; nothing here knows manifests or plans.
 
 mod bucket;
+mod caller;
 mod config;
 pub mod connect;
 pub mod create;
 #[cfg(feature = "local")]
 pub mod embedded;
+mod entity;
 pub mod error;
 mod pending;
 mod read;
 mod record;
 mod register;
 #[cfg(feature = "local")]
+mod seed;
+#[cfg(feature = "local")]
 pub mod serve;
 mod state;
 
-pub use bucket::{BucketPage, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
+pub use bucket::{BucketPage, BucketStamps, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
+#[cfg(feature = "cli")]
+pub use caller::Caller;
 pub use config::{Author, LEVELS_PER_TRANSACTION, LevelOutcome, LevelWrite};
 pub use connect::{Connected, Connection, Patience};
 pub use create::create_table;
@@ -74,5 +80,7 @@ impl Store {
         StoreError::from_sdk(act, error).at(&self.place)
     }
 }
+#[cfg(feature = "local")]
+pub use seed::Seeded;
 #[cfg(feature = "local")]
 pub use serve::serve;

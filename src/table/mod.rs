@@ -7,7 +7,9 @@
 pub mod attr;
 pub mod audit;
 pub mod config;
+pub mod fresh;
 pub mod keys;
+pub mod meta;
 pub mod namespace;
 pub mod pending;
 pub mod record;
