@@ -2,10 +2,13 @@
 
 mod cron;
 mod differential;
+mod layers;
 mod manifest;
+mod property;
 mod scenario;
 mod schedule;
 mod store_connect;
+mod table;
 mod transport;
 mod ttl;
 mod world;
