@@ -7,6 +7,7 @@ pub mod create;
 #[cfg(feature = "local")]
 pub mod embedded;
 pub mod error;
+mod sdk_error;
 #[cfg(feature = "local")]
 pub mod serve;
 
