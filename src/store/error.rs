@@ -1,6 +1,6 @@
 //! What goes wrong between this crate and DynamoDB, each in one line that names the act and says what to do.
 //!
-//! How an error of the SDK becomes one of these is [`super::sdk_error`]'s business. Nothing here prints.
+//! How an error of the SDK becomes one of these is `sdk_error`'s business. Nothing here prints.
 
 pub use super::sdk_error::{
     is_access_denied, is_conditional_check_failed, is_connection_refused, is_credentials_missing,
