@@ -4,16 +4,28 @@
 //! stored, or what time it is.
 
 pub mod access;
+pub mod cron;
 pub mod level;
 pub mod limit;
 pub mod name;
+pub mod owed;
+pub mod pending;
+pub mod record;
 pub mod resolve;
 pub mod schedule;
+pub mod state;
+pub mod ttl;
 pub mod units;
 
 pub use access::{AccessMode, Switch};
+pub use cron::{Cron, CronError};
 pub use level::{Level, LevelConfig, OnUnavailable, Scope};
 pub use limit::{Limit, LimitError, Recovery};
 pub use name::{EntityId, LimitName, NameError, NamespaceId, NamespaceName, ResourceName};
-pub use schedule::{Cron, ScheduleEntry, Zone};
+pub use owed::{FanoutKind, Owed};
+pub use pending::{Owner, Pending};
+pub use record::{ManifestOwner, ProvisionerRecord};
+pub use schedule::{Modifier, ScaleError, ScaleMillis, ScheduleEntry, Zone, ZoneError};
+pub use state::{State, StoredLevel, Versions};
+pub use ttl::{TtlError, bucket_ttl, recovery_horizon};
 pub use units::{EpochMs, EpochSeconds, MilliTokens, Seconds, Tokens};

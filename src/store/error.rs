@@ -181,6 +181,19 @@ pub enum StoreError {
         lacking: String,
     },
 
+    /// One failed request carried several writes; this is the error of another one of them.
+    #[error("{message}")]
+    Repeated {
+        /// The message of the first.
+        message: String,
+        /// Whether the first is transient.
+        transient: bool,
+    },
+
+    /// A stored item does not follow the table's format.
+    #[error("{0}: correct or delete the item, then run this again")]
+    Unreadable(#[from] crate::table::ItemError),
+
     /// The embedded database did not open.
     #[error("could not open the embedded store {} ({reason}): {remedy}", .path.display())]
     EmbeddedOpen {
@@ -252,6 +265,24 @@ impl StoreError {
             StoreError::Throttled { .. }
                 | StoreError::TimedOut { .. }
                 | StoreError::Unreachable { .. }
+                | StoreError::Repeated {
+                    transient: true,
+                    ..
+                }
         )
+    }
+
+    /// This error once for each of `count` writes that failed together.
+    pub(crate) fn repeated(self, count: usize) -> impl Iterator<Item = StoreError> {
+        let (message, transient) = (self.to_string(), self.is_transient());
+        let mut first = Some(self);
+        let next = move || {
+            let again = || StoreError::Repeated {
+                message: message.clone(),
+                transient,
+            };
+            first.take().unwrap_or_else(again)
+        };
+        std::iter::repeat_with(next).take(count)
     }
 }

@@ -7,7 +7,7 @@
 
 use super::error::StoreError;
 use aws_credential_types::provider::error::CredentialsError;
-use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::error::{BuildError, DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use std::any::Any;
 use std::borrow::Cow;
@@ -52,6 +52,14 @@ impl StoreError {
                 act,
                 reason: innermost(&error),
             },
+        }
+    }
+
+    /// A request that the SDK would not build.
+    pub(crate) fn unbuilt(act: &'static str, cause: &BuildError) -> StoreError {
+        StoreError::Malformed {
+            act: act.into(),
+            reason: innermost(cause),
         }
     }
 

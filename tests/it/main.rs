@@ -1,7 +1,14 @@
 //! The one integration-test binary: a list of its modules.
 
+mod cron;
+mod differential;
 mod fixture;
+mod manifest;
+mod scenario;
+mod schedule;
 mod store_connect;
 mod store_create;
 mod store_embedded;
 mod transport;
+mod ttl;
+mod world;
