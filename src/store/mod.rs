@@ -14,6 +14,7 @@ mod pending;
 mod read;
 mod record;
 mod register;
+mod sdk_error;
 #[cfg(feature = "local")]
 pub mod serve;
 mod state;
@@ -27,6 +28,8 @@ pub use embedded::Embedded;
 pub use error::{Place, StoreError};
 pub use pending::Claim;
 pub use record::RecordDelta;
+#[cfg(feature = "local")]
+pub use serve::serve;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
@@ -74,5 +77,3 @@ impl Store {
         StoreError::from_sdk(act, error).at(&self.place)
     }
 }
-#[cfg(feature = "local")]
-pub use serve::serve;
