@@ -284,7 +284,13 @@ fn meant_number(node: &Node<'_>) -> Option<String> {
                 .chars()
                 .filter(|c| !matches!(c, '_' | ','))
                 .collect();
-            decimal(&digits).map(|number| format!("write {number}"))
+            let number = decimal(&digits)?;
+            let quotes = if digits == **text {
+                ", without quotes"
+            } else {
+                ""
+            };
+            Some(format!("write {number}{quotes}"))
         }
         Value::Whole(number) => Some(format!("write {number}")),
         Value::Float(number) if number.fract() == 0.0 && (0.0..1e15).contains(number) => {
