@@ -1,5 +1,6 @@
 //! The one integration-test binary: a list of its modules.
 
+mod crash;
 mod cron;
 mod differential;
 mod fixture;
