@@ -44,7 +44,8 @@ pub(super) fn canonical(namespace: &NamespaceName, levels: &BTreeMap<Level, Leve
     root
 }
 
-fn level_json(config: &LevelConfig) -> Value {
+/// One level as a manifest would declare it, in JSON.
+pub fn level_json(config: &LevelConfig) -> Value {
     let limits: Map<String, Value> = config
         .limits
         .iter()

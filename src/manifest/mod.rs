@@ -28,6 +28,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use tree::{Node, Place};
 
+pub use canonical::level_json;
 pub use problem::{Problem, Problems};
 pub use properties::{OnFanoutError, OutOfBand, Properties, Source, parse_properties};
 pub use warning::Warning;

@@ -138,19 +138,19 @@ pub enum LimitError {
     },
     /// A window sets none of the values that a window may set.
     #[error(
-        "a schedule entry sets `scale` or one of `capacity`, `refill_amount`, `refill_period_seconds`"
+        "it changes nothing: set `scale` or one of `capacity`, `refill_amount`, \
+         `refill_period_seconds`"
     )]
     ChangesNothing,
     /// A window gives a limit that resets a second way to recover.
     #[error("a limit that resets may not set `refill_amount` in a schedule entry: leave it out")]
     RefillWhileResetting,
     /// A window breaks a rule.
-    #[error("schedule entry {number} is not valid")]
+    #[error("schedule entry {number}: {rule}")]
     Entry {
         /// Which one, counted from 1.
         number: usize,
         /// The rule.
-        #[source]
         rule: Box<LimitError>,
     },
 }

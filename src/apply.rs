@@ -1,0 +1,200 @@
+//! Config writes: a guarded plan's levels, in order, each only while it is what was planned against.
+//!
+//! A level that someone wrote in between is never written over unseen: what the new difference
+//! makes necessary is recorded ahead first, and a switch set by hand meanwhile is kept as the plan
+//! would have kept it.
+
+use crate::clock::Clock;
+use crate::model::{EpochMs, Level, LevelConfig, NamespaceId, Owed, StoredLevel};
+use crate::plan::{Action, Change, GuardedPlan, Plan, fanouts_of};
+use crate::store::StoreError;
+use crate::store::{Author, Claim, LEVELS_PER_TRANSACTION, LevelOutcome, LevelWrite, Store};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often a level is written anew while others write it too.
+const ROUNDS: usize = 4;
+
+/// What the config writes came to.
+#[derive(Debug, Default)]
+pub struct ConfigWrites {
+    /// Levels that are as planned now.
+    pub written: BTreeMap<Level, Action>,
+    /// Levels that are not, with the reason.
+    pub failed: BTreeMap<Level, String>,
+    /// Fan-outs that only became necessary by what others wrote in between. Recorded ahead.
+    pub also_owed: BTreeSet<Owed>,
+    /// When the last write landed; `None` when nothing was written.
+    pub last_at: Option<EpochMs>,
+}
+
+/// What config writes need besides the plan.
+pub struct Writer<'a> {
+    /// The table.
+    pub store: &'a Store,
+    /// The namespace.
+    pub ns: &'a NamespaceId,
+    /// The time.
+    pub clock: &'a Clock,
+    /// Under what claim fan-outs are recorded ahead.
+    pub claim: &'a Claim,
+    /// Who writes.
+    pub author: Author<'a>,
+    /// When to stop; `None`: never.
+    pub deadline: Option<EpochMs>,
+}
+
+/// One level on its way.
+struct Item<'p> {
+    change: &'p Change,
+    before: Option<StoredLevel>,
+    after: Option<LevelConfig>,
+    whatever: bool,
+}
+
+impl Writer<'_> {
+    /// Writes every level of the plan: system, then resources, then entities.
+    pub async fn write(&self, plan: &GuardedPlan) -> ConfigWrites {
+        let plan = plan.plan();
+        let mut writes = ConfigWrites::default();
+        for group in groups(plan) {
+            for chunk in group.chunks(LEVELS_PER_TRANSACTION) {
+                if self
+                    .deadline
+                    .is_some_and(|deadline| self.clock.now() >= deadline)
+                {
+                    let late = "the time ran out before it was written".to_owned();
+                    let late = chunk
+                        .iter()
+                        .map(|change| (change.level.clone(), late.clone()));
+                    writes.failed.extend(late);
+                    continue;
+                }
+                self.write_chunk(plan, chunk, &mut writes).await;
+            }
+        }
+        writes
+    }
+
+    async fn write_chunk(&self, plan: &Plan, chunk: &[&Change], writes: &mut ConfigWrites) {
+        let mut items: Vec<Item<'_>> = chunk.iter().map(|change| Item::new(change)).collect();
+        for _ in 0..ROUNDS {
+            let asked: Vec<LevelWrite<'_>> = items.iter().map(Item::write).collect();
+            let outcomes = self.store.write_levels(self.ns, &asked, self.author).await;
+            let mut moved = Vec::new();
+            for (item, outcome) in items.into_iter().zip(outcomes) {
+                match outcome {
+                    LevelOutcome::Written => self.landed(&item, writes),
+                    LevelOutcome::Failed(error) => {
+                        writes
+                            .failed
+                            .insert(item.change.level.clone(), error.to_string());
+                    }
+                    LevelOutcome::Moved(current) if item.is_satisfied_by(current.as_deref()) => {
+                        self.landed(&item, writes);
+                    }
+                    LevelOutcome::Moved(current) => moved.push(item.rebased(plan, current)),
+                }
+            }
+            if let Err(error) = self.owe(plan, &moved, writes).await {
+                let failed = |item: &Item<'_>| (item.change.level.clone(), error.to_string());
+                writes.failed.extend(moved.iter().map(failed));
+                return;
+            }
+            items = moved;
+            if items.is_empty() {
+                return;
+            }
+        }
+        for item in items {
+            let reason = "others keep writing it: run this again".to_owned();
+            writes.failed.insert(item.change.level.clone(), reason);
+        }
+    }
+
+    fn landed(&self, item: &Item<'_>, writes: &mut ConfigWrites) {
+        writes
+            .written
+            .insert(item.change.level.clone(), item.change.action);
+        writes.last_at = Some(self.clock.now());
+    }
+
+    /// Records ahead what rebased levels owe beyond the plan.
+    async fn owe(
+        &self,
+        plan: &Plan,
+        moved: &[Item<'_>],
+        writes: &mut ConfigWrites,
+    ) -> Result<(), StoreError> {
+        let owed = moved.iter().flat_map(|item| {
+            let level = &item.change.level;
+            let before = item.before.as_ref().map(|stored| &stored.config);
+            fanouts_of(level, before, item.after.as_ref())
+                .into_iter()
+                .map(|kind| Owed {
+                    level: level.clone(),
+                    kind,
+                })
+        });
+        let new: Vec<Owed> = owed
+            .filter(|owed| !plan.owed.contains(owed) && !writes.also_owed.contains(owed))
+            .collect();
+        self.store.write_ahead(self.ns, &new, self.claim).await?;
+        writes.also_owed.extend(new);
+        Ok(())
+    }
+}
+
+impl<'p> Item<'p> {
+    fn new(change: &'p Change) -> Self {
+        Item {
+            change,
+            before: change.before.clone(),
+            after: change.after.clone(),
+            whatever: false,
+        }
+    }
+
+    fn write(&self) -> LevelWrite<'_> {
+        LevelWrite {
+            level: &self.change.level,
+            before: self.before.as_ref(),
+            after: self.after.as_ref(),
+            whatever: self.whatever,
+        }
+    }
+
+    /// Whether what is stored is already what was to be written: an answer was lost, or another
+    /// apply wrote the same.
+    fn is_satisfied_by(&self, current: Option<&StoredLevel>) -> bool {
+        match (current, &self.after) {
+            (None, None) => true,
+            (Some(current), Some(after)) => current.as_written && current.config == *after,
+            _ => false,
+        }
+    }
+
+    fn rebased(mut self, plan: &Plan, current: Option<Box<StoredLevel>>) -> Self {
+        let current = current.map(|current| *current);
+        // What reads the same and still fails its condition is spelled in a way of its own.
+        self.whatever = current.is_some() && current == self.before;
+        self.after = plan.resettled(self.change, self.after.take(), current.as_ref());
+        self.before = current;
+        self
+    }
+}
+
+/// The levels in the order of writes. A registry cannot gain and lose resources in one update, so
+/// resources that go come after those that come.
+fn groups(plan: &Plan) -> [Vec<&Change>; 4] {
+    let mut groups: [Vec<&Change>; 4] = Default::default();
+    for change in &plan.changes {
+        let group = match (&change.level, change.action) {
+            (Level::System, _) => 0,
+            (Level::Resource(_), Action::Create | Action::Update) => 1,
+            (Level::Resource(_), Action::Delete) => 2,
+            (Level::Entity(..), _) => 3,
+        };
+        groups[group].push(change);
+    }
+    groups
+}

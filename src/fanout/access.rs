@@ -1,0 +1,154 @@
+//! The access fan-out: disabled, bypass or neither, on every bucket that a switch reaches.
+//!
+//! Each bucket is stamped from its own resolution, read after the config was written. A resource's
+//! fan-out leaves alone an entity whose own level decides: that is what makes an entity's
+//! `disabled: false` survive inside a disabled resource.
+
+use super::pipeline::{self, Decided, Kind, Pass};
+use super::seen::Seen;
+use super::{Ended, Fanouts, Tally};
+use crate::model::resolve::{Access, Step, access};
+use crate::model::{Level, Owed, Scope, Switch};
+use crate::store::{FoundBucket, STAMPS_PER_BATCH, Stamped, StoreError};
+use crate::table::stamp::Stamp;
+use crate::table::{BucketId, Discovery, keys};
+use std::collections::{BTreeSet, HashMap};
+
+pub(super) async fn run(
+    fanouts: &Fanouts<'_>,
+    owed: &Owed,
+    tally: &mut Tally,
+) -> Result<Ended, StoreError> {
+    match AccessKind::new(fanouts, &owed.level) {
+        Some(kind) => pipeline::run(fanouts, &kind, owed, tally).await,
+        // The system level has no switch, so it owes nothing.
+        None => Ok(Ended::Landed),
+    }
+}
+
+/// The reading pass: looks at what the buckets show and stamps what is wrong.
+pub(super) async fn mend(
+    fanouts: &Fanouts<'_>,
+    owed: &Owed,
+    tally: &mut Tally,
+) -> Result<Ended, StoreError> {
+    let Some(kind) = AccessKind::new(fanouts, &owed.level) else {
+        return Ok(Ended::Landed);
+    };
+    let failed = tally.failed;
+    let mut seen = Seen::new();
+    if !pipeline::run_pass(fanouts, &kind, owed, Pass::Reading, &mut seen, tally).await? {
+        return Ok(Ended::OutOfTime);
+    }
+    Ok(if tally.failed == failed {
+        Ended::Landed
+    } else {
+        Ended::Incomplete
+    })
+}
+
+struct AccessKind<'a> {
+    fanouts: &'a Fanouts<'a>,
+    level: &'a Level,
+    discovery: Discovery,
+}
+
+impl<'a> AccessKind<'a> {
+    fn new(fanouts: &'a Fanouts<'a>, level: &'a Level) -> Option<Self> {
+        let discovery = match level {
+            Level::System => return None,
+            Level::Resource(resource) => keys::buckets_of_resource(fanouts.ns, resource),
+            Level::Entity(entity, scope) => keys::buckets_of_entity(fanouts.ns, entity, scope),
+        };
+        Some(AccessKind {
+            fanouts,
+            level,
+            discovery,
+        })
+    }
+
+    /// Whether this fan-out is to touch a bucket whose access resolves so.
+    fn is_ours(&self, access: Access) -> bool {
+        match (self.level, access.winner) {
+            (Level::Resource(_), Some((step, _))) => step == Step::Resource,
+            _ => true,
+        }
+    }
+}
+
+impl Kind for AccessKind<'_> {
+    type Write = Stamp;
+    type Seed = Option<Switch>;
+    const BATCH: usize = STAMPS_PER_BATCH;
+
+    fn discovery(&self) -> Discovery {
+        self.discovery.clone()
+    }
+
+    async fn seed(&self) -> Result<Self::Seed, StoreError> {
+        let level = BTreeSet::from([self.level.clone()]);
+        let switches = self.fanouts.store.switches(self.fanouts.ns, &level).await?;
+        Ok(switches.get(self.level).copied())
+    }
+
+    async fn decide(&self, page: &[FoundBucket], pass: Pass) -> Result<Decided<Stamp>, StoreError> {
+        let Fanouts {
+            store, ns, clock, ..
+        } = self.fanouts;
+        let mut decided = Decided {
+            writes: Vec::new(),
+            undecided: Vec::new(),
+        };
+        let mut buckets = Vec::new();
+        for bucket in page {
+            match BucketId::parse(ns, &bucket.pk) {
+                Ok(id) => buckets.push((bucket, id)),
+                Err(error) => decided
+                    .undecided
+                    .push((bucket.pk.clone(), error.to_string())),
+            }
+        }
+        let shown = match pass {
+            Pass::Reading if page.iter().any(|bucket| bucket.shown.is_none()) => {
+                store
+                    .shown_modes(buckets.iter().map(|(bucket, _)| bucket.pk.as_str()))
+                    .await?
+            }
+            _ => HashMap::new(),
+        };
+        let levels: BTreeSet<Level> = buckets.iter().flat_map(|(_, id)| walk(id)).collect();
+        // A bypass counts from before the config that justifies it was read.
+        let read_at = clock.now();
+        let switches = store.switches(ns, &levels).await?;
+        for (bucket, id) in buckets {
+            let [entity, entity_default, resource] =
+                walk(&id).map(|level| switches.get(&level).copied());
+            let access = access(entity, entity_default, resource);
+            let shows = bucket
+                .shown
+                .or_else(|| shown.get(bucket.pk.as_str()).copied());
+            let is_right = pass == Pass::Reading && shows.is_none_or(|mode| mode == access.mode);
+            if self.is_ours(access) && !is_right {
+                let stamp = Stamp::new(access.mode, read_at, rand::random());
+                decided.writes.push((bucket.pk.clone(), stamp));
+            }
+        }
+        Ok(decided)
+    }
+
+    async fn write(&self, batch: &[(String, Stamp)]) -> Vec<Stamped> {
+        self.fanouts.store.stamp_buckets(batch).await
+    }
+}
+
+/// The levels that decide access to a bucket, most specific first.
+fn walk(bucket: &BucketId) -> [Level; 3] {
+    [
+        Level::Entity(
+            bucket.entity.clone(),
+            Scope::Resource(bucket.resource.clone()),
+        ),
+        Level::Entity(bucket.entity.clone(), Scope::Default),
+        Level::Resource(bucket.resource.clone()),
+    ]
+}

@@ -1,0 +1,223 @@
+//! The shared fan-out: bringing what the table's config says to every affected bucket.
+//!
+//! Clients decide on the bucket alone, so a switch takes effect when it is stamped there. A
+//! fan-out runs from the table, never from a manifest: it reads its level, works, and reads it
+//! again, so that two that race can only converge to what the table holds.
+//!
+//! ```text
+//! discover (query pages) -> resolve (consistent batches) -> stamp (batched, paced) -> count
+//! ```
+//!
+//! Memory does not grow with the number of buckets: at most two pages are held, and of buckets
+//! already stamped a bounded memory.
+
+mod access;
+mod pace;
+mod pipeline;
+mod seen;
+
+use crate::clock::Clock;
+use crate::model::{EpochMs, FanoutKind, NamespaceId, Owed};
+use crate::store::{Store, StoreError};
+use futures::{StreamExt, stream};
+use pace::Pace;
+use serde::Serialize;
+use std::time::Duration;
+
+/// Failed buckets that a report names.
+const SAMPLES: usize = 20;
+/// Levels fanned out at once.
+const LEVELS: usize = 8;
+/// Rounds after which a level that keeps moving is left pending.
+const ROUNDS: u32 = 3;
+
+/// How a fan-out runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The most write batches in flight; throttling lowers it for a while.
+    pub concurrency: usize,
+    /// How long after the config writes the last, reading pass follows; zero turns it off.
+    pub settle: Duration,
+    /// When to stop, whatever is left; `None`: never.
+    pub deadline: Option<EpochMs>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            concurrency: 16,
+            settle: Duration::from_secs(1),
+            deadline: None,
+        }
+    }
+}
+
+/// How far a fan-out came.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Buckets found in the first pass.
+    pub found: u64,
+    /// Writes that landed.
+    pub stamped: u64,
+    /// Buckets that were gone by then.
+    pub vanished: u64,
+    /// Writes that failed for good.
+    pub failed: u64,
+    /// The first failures, each with its bucket's key.
+    pub samples: Vec<String>,
+}
+
+impl Tally {
+    fn fail(&mut self, pk: &str, error: &impl ToString) {
+        self.failed += 1;
+        if self.samples.len() < SAMPLES {
+            self.samples.push(format!("{pk}: {}", error.to_string()));
+        }
+    }
+}
+
+/// How a fan-out ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// Every bucket that was found carries what its resolution demands.
+    Landed,
+    /// Some buckets could not be written.
+    Incomplete,
+    /// The deadline came first.
+    OutOfTime,
+    /// The level kept moving.
+    Moving,
+    /// Discovery or resolution failed.
+    Failed(StoreError),
+}
+
+/// One fan-out that ran.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was owed.
+    pub owed: Owed,
+    /// How it ended.
+    pub ended: Ended,
+    /// How far it came.
+    pub tally: Tally,
+}
+
+impl Outcome {
+    /// Whether nothing is owed any more.
+    pub fn has_landed(&self) -> bool {
+        matches!(self.ended, Ended::Landed)
+    }
+}
+
+/// Hears how far a fan-out has come. Called from several tasks.
+pub trait Progress: Send + Sync {
+    /// A fan-out begins.
+    fn began(&self, _owed: &Owed) {}
+    /// A fan-out has come this far.
+    fn advanced(&self, _owed: &Owed, _tally: &Tally) {}
+    /// A fan-out is over.
+    fn ended(&self, _outcome: &Outcome) {}
+}
+
+/// Hears nothing.
+impl Progress for () {}
+
+/// Everything that the fan-outs of one apply share.
+pub struct Fanouts<'a> {
+    store: &'a Store,
+    ns: &'a NamespaceId,
+    clock: &'a Clock,
+    settings: &'a Settings,
+    progress: &'a dyn Progress,
+    pace: Pace,
+}
+
+impl<'a> Fanouts<'a> {
+    /// Fan-outs over one namespace.
+    pub fn new(
+        store: &'a Store,
+        ns: &'a NamespaceId,
+        clock: &'a Clock,
+        settings: &'a Settings,
+        progress: &'a dyn Progress,
+    ) -> Self {
+        let pace = Pace::new(settings.concurrency);
+        Fanouts {
+            store,
+            ns,
+            clock,
+            settings,
+            progress,
+            pace,
+        }
+    }
+
+    /// Runs fan-outs, resource levels before entity levels, and then the reading pass over those
+    /// of access that landed. `written_at` is when the last config write landed.
+    pub async fn run(
+        &self,
+        owed: impl IntoIterator<Item = &Owed>,
+        written_at: EpochMs,
+    ) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        let mut ranks: [Vec<&Owed>; 2] = Default::default();
+        for owed in owed {
+            let entity = matches!(owed.level, crate::model::Level::Entity(..));
+            ranks[usize::from(entity)].push(owed);
+        }
+        for rank in &ranks {
+            let running = stream::iter(rank.iter().map(|owed| self.run_one(owed)));
+            outcomes.extend(running.buffered(LEVELS).collect::<Vec<_>>().await);
+        }
+        if !self.settings.settle.is_zero() {
+            self.settle(&mut outcomes, written_at).await;
+        }
+        for outcome in &outcomes {
+            self.progress.ended(outcome);
+        }
+        outcomes
+    }
+
+    async fn run_one(&self, owed: &Owed) -> Outcome {
+        self.progress.began(owed);
+        let mut tally = Tally::default();
+        let ended = match owed.kind {
+            FanoutKind::Access => access::run(self, owed, &mut tally).await,
+            FanoutKind::Cascade | FanoutKind::Soft | FanoutKind::Params => todo!(),
+        };
+        Outcome {
+            owed: owed.clone(),
+            ended: ended.unwrap_or_else(Ended::Failed),
+            tally,
+        }
+    }
+
+    /// Waits until acquires that were in flight at the config writes have landed, then reads what
+    /// the buckets show and mends it.
+    async fn settle(&self, outcomes: &mut [Outcome], written_at: EpochMs) {
+        let mut due: Vec<&mut Outcome> = outcomes
+            .iter_mut()
+            .filter(|outcome| outcome.owed.kind == FanoutKind::Access && outcome.has_landed())
+            .collect();
+        if due.is_empty() {
+            return;
+        }
+        let settle_ms = u64::try_from(self.settings.settle.as_millis()).unwrap_or(u64::MAX);
+        let waited_ms = self.clock.now().0.saturating_sub(written_at.0);
+        tokio::time::sleep(Duration::from_millis(settle_ms.saturating_sub(waited_ms))).await;
+        let mends = due.iter_mut().map(|outcome| async {
+            let ended = access::mend(self, &outcome.owed, &mut outcome.tally).await;
+            outcome.ended = ended.unwrap_or_else(Ended::Failed);
+        });
+        stream::iter(mends)
+            .buffered(LEVELS)
+            .collect::<Vec<()>>()
+            .await;
+    }
+
+    fn is_out_of_time(&self) -> bool {
+        self.settings
+            .deadline
+            .is_some_and(|deadline| self.clock.now() >= deadline)
+    }
+}

@@ -1,0 +1,53 @@
+//! The provisioner record: which levels applies manage, which switches they declared, who owns them.
+
+use super::{EpochMs, Level, Switch};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// Who applies a namespace's manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ManifestOwner {
+    /// A resource of a CloudFormation stack.
+    Stack {
+        /// The stack's ARN.
+        stack_id: String,
+        /// The resource's logical id within the stack.
+        logical_id: String,
+    },
+    /// The command line, or a direct invoke.
+    Cli,
+}
+
+impl fmt::Display for ManifestOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ManifestOwner::Cli => f.write_str("the command line"),
+            ManifestOwner::Stack {
+                stack_id,
+                logical_id,
+            } => {
+                write!(f, "resource {logical_id:?} of stack {stack_id:?}")
+            }
+        }
+    }
+}
+
+/// What the table remembers between applies.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProvisionerRecord {
+    /// Every level that applies manage. Only these are ever deleted.
+    pub managed: BTreeSet<Level>,
+    /// The switches that the last apply declared. `None`: the record was written by the Python
+    /// provisioner, which has no memory of switches.
+    pub switches: Option<BTreeMap<Level, Switch>>,
+    /// Who applied last; `None` is anyone's.
+    pub owner: Option<ManifestOwner>,
+    /// `sha256:` of the canonical manifest of the last apply.
+    pub applied_hash: Option<String>,
+    /// When the last apply finished.
+    pub last_applied: Option<EpochMs>,
+    /// Counts writes of the record; 0 when a record carries none.
+    pub rev: u64,
+}

@@ -1,0 +1,41 @@
+//! What the table holds, as far as a plan needs to know.
+
+use super::{Level, LevelConfig, NamespaceId, Pending, ProvisionerRecord};
+use std::collections::BTreeMap;
+
+/// One stored level.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredLevel {
+    /// What it declares.
+    pub config: LevelConfig,
+    /// Whether the item is exactly what this build would write for that config.
+    pub as_written: bool,
+    /// Whether the registries and the entity index know of it.
+    pub registered: bool,
+}
+
+/// The versions that a table's version record names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Versions {
+    /// The schema of its items.
+    pub schema: Option<String>,
+    /// What is deployed beside it.
+    pub lambda: Option<String>,
+    /// The oldest client that may still read it.
+    pub client_min: Option<String>,
+}
+
+/// What the table holds about one namespace.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct State {
+    /// The namespace's id; `None` when the registry does not know the name.
+    pub namespace_id: Option<NamespaceId>,
+    /// The version record; `None` when there is none.
+    pub versions: Option<Versions>,
+    /// The provisioner record; `None` when nothing was ever applied.
+    pub record: Option<ProvisionerRecord>,
+    /// Every stored level among those that the manifest declares or the record manages.
+    pub levels: BTreeMap<Level, StoredLevel>,
+    /// Fan-outs that earlier applies left unfinished.
+    pub pending: Vec<Pending>,
+}

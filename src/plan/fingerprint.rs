@@ -1,0 +1,26 @@
+//! A plan's fingerprint: the same exactly when the same changes would be made to the same state.
+
+use super::Plan;
+use crate::manifest::level_json;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+pub(super) fn of(plan: &Plan) -> String {
+    let side = |config: Option<&_>| config.map_or(Value::Null, level_json);
+    let changes: Vec<Value> = plan
+        .changes
+        .iter()
+        .map(|change| {
+            json!([
+                change.action.as_str(),
+                change.level.to_string(),
+                side(change.before_config()),
+                side(change.after.as_ref()),
+            ])
+        })
+        .collect();
+    let owed: Vec<String> = plan.owed.iter().map(ToString::to_string).collect();
+    let all = json!([plan.namespace.as_str(), changes, owed]);
+    let digest = Sha256::digest(all.to_string());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,330 @@
+//! The plan: what would change, from what to what, and which fan-outs that owes. Pure.
+//!
+//! [`plan`] compares a manifest with the stored [`State`] and returns data: sorted, comparable,
+//! fingerprinted. [`Plan::guard`] is the only way to a [`GuardedPlan`], and nothing else can be
+//! applied.
+
+mod danger;
+mod difference;
+mod fingerprint;
+mod gate;
+mod guard;
+mod switch;
+
+pub use danger::Danger;
+pub use difference::{Difference, differences};
+pub use gate::{Feature, GateError, Release, Requirement, check_table, ratchet, requirement};
+pub use guard::{Guard, GuardedPlan, Policy, Refusal};
+
+use crate::manifest::{Manifest, OutOfBand};
+use crate::model::{
+    FanoutKind, Level, LevelConfig, NamespaceId, NamespaceName, Owed, ProvisionerRecord, State,
+    StoredLevel, Switch,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What happens to a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// The level is not stored yet.
+    Create,
+    /// The level is stored and differs.
+    Update,
+    /// The level was managed and is no longer declared.
+    Delete,
+}
+
+impl Action {
+    /// `create`, `update` or `delete`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Action::Create => "create",
+            Action::Update => "update",
+            Action::Delete => "delete",
+        }
+    }
+}
+
+/// One level that changes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Where.
+    pub level: Level,
+    /// What happens.
+    pub action: Action,
+    /// The stored level; `None` for a create.
+    pub before: Option<StoredLevel>,
+    /// The level to write; `None` for a delete.
+    pub after: Option<LevelConfig>,
+    /// The fan-outs that the change makes necessary.
+    pub owes: BTreeSet<FanoutKind>,
+    /// What a reader must not overlook.
+    pub dangers: Vec<Danger>,
+}
+
+impl Change {
+    /// The stored config; `None` for a create.
+    pub fn before_config(&self) -> Option<&LevelConfig> {
+        self.before.as_ref().map(|stored| &stored.config)
+    }
+}
+
+/// A switch that someone set outside the manifest, at a level whose entry is silent about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptSwitch {
+    /// Where.
+    pub level: Level,
+    /// The value that stays.
+    pub switch: Switch,
+}
+
+/// How a plan is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PlanOptions {
+    /// What becomes of switches set outside the manifest.
+    pub out_of_band: OutOfBand,
+    /// Owe every fan-out of every declared level, changed or not.
+    pub full: bool,
+}
+
+/// What an apply would do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The namespace by name.
+    pub namespace: NamespaceName,
+    /// Its id; `None` when it would have to be registered first.
+    pub namespace_id: Option<NamespaceId>,
+    /// The levels that change, in the order of writes: system, resources, entities, each sorted.
+    pub changes: Vec<Change>,
+    /// How many declared levels are already as declared.
+    pub unchanged: usize,
+    /// Switches that stay although the manifest does not name them.
+    pub kept: Vec<KeptSwitch>,
+    /// Every fan-out the apply owes by itself, pending ones of earlier applies aside.
+    pub owed: BTreeSet<Owed>,
+    /// Fan-outs that earlier applies left unfinished.
+    pub pending: BTreeSet<Owed>,
+    /// What the record must say once the apply has succeeded, `rev` and time aside.
+    pub record: ProvisionerRecord,
+    /// The record that the plan was made against.
+    pub record_before: Option<ProvisionerRecord>,
+    /// How many levels the manifest declares.
+    pub declared: usize,
+    /// What becomes of switches set outside the manifest.
+    pub out_of_band: OutOfBand,
+    /// Why the table's versions forbid the manifest; `None` when they allow it.
+    pub gate: Option<GateError>,
+    /// Features that the manifest uses and old readers would get wrong.
+    pub requirement: Option<Requirement>,
+}
+
+impl Plan {
+    /// Whether an apply would write no level and owe no fan-out.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.owed.is_empty() && self.pending.is_empty()
+    }
+
+    /// How many changes do one thing.
+    pub fn count(&self, action: Action) -> usize {
+        self.changes
+            .iter()
+            .filter(|change| change.action == action)
+            .count()
+    }
+
+    /// Whether the record differs from what it must say, owner included.
+    pub fn record_changes(&self) -> bool {
+        self.record_before.as_ref().is_none_or(|before| {
+            before.managed != self.record.managed
+                || before.switches != self.record.switches
+                || before.applied_hash != self.record.applied_hash
+        })
+    }
+
+    /// The config to write for a change whose stored level moved since it was planned: a switch
+    /// set by hand meanwhile is treated as one that had been set before.
+    pub fn resettled(
+        &self,
+        change: &Change,
+        after: Option<LevelConfig>,
+        current: Option<&StoredLevel>,
+    ) -> Option<LevelConfig> {
+        let mut after = after?;
+        let declared = self
+            .record
+            .switches
+            .iter()
+            .flatten()
+            .any(|(l, _)| *l == change.level);
+        let planned = change.before_config().and_then(|before| before.disabled);
+        let current = current.and_then(|current| current.config.disabled);
+        if !declared && self.out_of_band == OutOfBand::Keep && current != planned {
+            after.disabled = current;
+        }
+        Some(after)
+    }
+
+    /// A hash of everything the plan would do, to recognise it by when it is applied later.
+    pub fn fingerprint(&self) -> String {
+        fingerprint::of(self)
+    }
+}
+
+/// Compares a manifest with what is stored.
+pub fn plan(manifest: &Manifest, state: &State, options: PlanOptions) -> Plan {
+    let record_before = state.record.clone();
+    let memory = switch::Memory::new(record_before.as_ref(), options.out_of_band);
+    let mut changes = Vec::new();
+    let mut kept = Vec::new();
+    let mut unchanged = 0;
+    for (level, declared) in manifest.levels() {
+        let stored = state.levels.get(level);
+        let (after, keeps) = memory.settle(level, declared, stored);
+        kept.extend(keeps.map(|switch| KeptSwitch {
+            level: level.clone(),
+            switch,
+        }));
+        if stored.is_some_and(|stored| stored.as_written && stored.config == after) {
+            unchanged += 1;
+        } else {
+            changes.push(change(level, stored, Some(after)));
+        }
+    }
+    changes.extend(deletes(manifest, state));
+    changes.sort_by(|a, b| a.level.cmp(&b.level));
+    let owed = owed(manifest, &changes, options.full);
+    Plan {
+        namespace: manifest.namespace().clone(),
+        namespace_id: state.namespace_id.clone(),
+        changes,
+        unchanged,
+        kept,
+        owed,
+        pending: state
+            .pending
+            .iter()
+            .map(|pending| pending.owed.clone())
+            .collect(),
+        record: record_after(manifest),
+        record_before,
+        declared: manifest.levels().len(),
+        out_of_band: options.out_of_band,
+        gate: check_table(state.versions.as_ref(), requirement(manifest)).err(),
+        requirement: requirement(manifest),
+    }
+}
+
+/// Managed levels that are no longer declared and still stored.
+fn deletes<'a>(manifest: &'a Manifest, state: &'a State) -> impl Iterator<Item = Change> + 'a {
+    state
+        .record
+        .iter()
+        .flat_map(|record| &record.managed)
+        .filter(|level| !manifest.levels().contains_key(*level))
+        .filter_map(|level| {
+            state
+                .levels
+                .get(level)
+                .map(|stored| change(level, Some(stored), None))
+        })
+}
+
+fn change(level: &Level, stored: Option<&StoredLevel>, after: Option<LevelConfig>) -> Change {
+    let before = stored.map(|stored| &stored.config);
+    let action = match (before, &after) {
+        (_, None) => Action::Delete,
+        (None, Some(_)) => Action::Create,
+        (Some(_), Some(_)) => Action::Update,
+    };
+    Change {
+        owes: fanouts_of(level, before, after.as_ref()),
+        dangers: danger::of(before, after.as_ref()),
+        level: level.clone(),
+        action,
+        before: stored.cloned(),
+        after,
+    }
+}
+
+/// The fan-outs that a change of one level makes necessary. An absent level is an empty one.
+pub fn fanouts_of(
+    level: &Level,
+    before: Option<&LevelConfig>,
+    after: Option<&LevelConfig>,
+) -> BTreeSet<FanoutKind> {
+    let nothing = LevelConfig::default();
+    let (before, after) = (before.unwrap_or(&nothing), after.unwrap_or(&nothing));
+    let mut owes = BTreeSet::new();
+    if before.disabled != after.disabled {
+        owes.insert(FanoutKind::Access);
+    }
+    if before.cascade != after.cascade {
+        owes.insert(FanoutKind::Cascade);
+    }
+    match level {
+        Level::Entity(..) => {
+            if before.limits != after.limits || before.zone != after.zone {
+                owes.insert(FanoutKind::Params);
+            }
+        }
+        Level::System | Level::Resource(_) => {
+            if soft_limits(before) != soft_limits(after) {
+                owes.insert(FanoutKind::Soft);
+            }
+        }
+    }
+    owes
+}
+
+fn soft_limits(config: &LevelConfig) -> BTreeSet<&crate::model::LimitName> {
+    config
+        .limits
+        .iter()
+        .filter(|(_, limit)| limit.soft)
+        .map(|(name, _)| name)
+        .collect()
+}
+
+fn owed(manifest: &Manifest, changes: &[Change], full: bool) -> BTreeSet<Owed> {
+    let of_changes = changes.iter().flat_map(|change| {
+        change.owes.iter().map(|kind| Owed {
+            level: change.level.clone(),
+            kind: *kind,
+        })
+    });
+    let mut owed: BTreeSet<Owed> = of_changes.collect();
+    if full {
+        for level in manifest.levels().keys() {
+            owed.extend(every_fanout(level).iter().map(|kind| Owed {
+                level: level.clone(),
+                kind: *kind,
+            }));
+        }
+    }
+    owed
+}
+
+/// Every fan-out a level can owe.
+fn every_fanout(level: &Level) -> &'static [FanoutKind] {
+    match level {
+        Level::System => &[FanoutKind::Soft],
+        Level::Resource(_) => &[FanoutKind::Access, FanoutKind::Cascade, FanoutKind::Soft],
+        Level::Entity(..) => &[FanoutKind::Access, FanoutKind::Cascade, FanoutKind::Params],
+    }
+}
+
+fn record_after(manifest: &Manifest) -> ProvisionerRecord {
+    let switches: BTreeMap<Level, Switch> = manifest
+        .levels()
+        .iter()
+        .filter_map(|(level, config)| config.disabled.map(|switch| (level.clone(), switch)))
+        .collect();
+    ProvisionerRecord {
+        managed: manifest.levels().keys().cloned().collect(),
+        switches: Some(switches),
+        owner: None,
+        applied_hash: Some(manifest.sha256()),
+        last_applied: None,
+        rev: 0,
+    }
+}

@@ -1,0 +1,394 @@
+//! The pipeline: load, plan, guard, then write ahead, write config, fan out, record, report.
+//!
+//! Expected flow: [`prepare`] makes a plan, the caller shows it, [`Plan::guard`] lets it pass,
+//! [`apply`] carries it out.
+//!
+//! Guarantees: nothing is written before the plan is guarded and what it owes is recorded; every
+//! write may be repeated; what did not land is in the report and stays recorded, so that the next
+//! apply, by whomever, finishes it.
+
+use crate::apply::{ConfigWrites, Writer};
+use crate::clock::Clock;
+use crate::fanout::{Fanouts, Outcome, Progress, Settings};
+use crate::manifest::Manifest;
+use crate::model::{EpochMs, Level, NamespaceId, Owed};
+use crate::plan::{Action, GuardedPlan, Plan, PlanOptions, Requirement, plan, ratchet};
+use crate::report::{ApplyReport, FanoutReport, PlanReport, Status};
+use crate::store::{Author, Claim, RecordDelta, Store, StoreError};
+use std::collections::BTreeSet;
+
+/// How long an apply that cannot tell its own deadline may run, in milliseconds: the longest any
+/// function can.
+const LONGEST_RUN_MS: u64 = 15 * 60_000;
+/// Added to every lease, for clocks that differ, in milliseconds.
+const LEASE_MARGIN_MS: u64 = 60_000;
+/// How often the oldest client version is raised while others raise it too.
+const RATCHET_ROUNDS: usize = 4;
+
+/// How an apply runs.
+#[derive(Debug, Clone, Default)]
+pub struct ApplyOptions {
+    /// Who applies, for the audit: a caller's ARN or a stack's id.
+    pub principal: Option<String>,
+    /// How the fan-outs run, the deadline of the whole apply included.
+    pub fanout: Settings,
+    /// Every fan-out of every declared level was planned.
+    pub full: bool,
+    /// Once everything has landed, delete the record too: the namespace is given up.
+    pub forget: bool,
+    /// What the manifest is warned about, for the report.
+    pub warnings: Vec<String>,
+}
+
+/// Loads what is stored and plans a manifest against it. Reads only.
+///
+/// # Errors
+/// [`StoreError`] when something cannot be read.
+pub async fn prepare(
+    store: &Store,
+    manifest: &Manifest,
+    namespace_id: Option<NamespaceId>,
+    options: PlanOptions,
+) -> Result<Plan, StoreError> {
+    let namespace_id = match namespace_id {
+        Some(id) => Some(id),
+        None => store.namespace_id(manifest.namespace()).await?,
+    };
+    let state = store
+        .load_state(namespace_id, manifest.levels().keys())
+        .await?;
+    Ok(plan(manifest, &state, options))
+}
+
+/// Carries a guarded plan out.
+///
+/// # Errors
+/// [`StoreError`] when it failed before any config was written. Later failures are in the report.
+pub async fn apply(
+    store: &Store,
+    clock: &Clock,
+    guarded: &GuardedPlan,
+    options: &ApplyOptions,
+    progress: &dyn Progress,
+) -> Result<ApplyReport, StoreError> {
+    let began = clock.now();
+    let plan = guarded.plan();
+    let ns = match &plan.namespace_id {
+        Some(id) => id.clone(),
+        None => store.register_namespace(&plan.namespace, began).await?,
+    };
+    let run = Run {
+        store,
+        clock,
+        ns: &ns,
+        guarded,
+        options,
+        progress,
+        claim: claim(options, began),
+    };
+    raise_client_min(store, plan.requirement).await?;
+    let resumed = run.claim_pending().await?;
+    let owed: Vec<Owed> = plan.owed.iter().cloned().collect();
+    run.record_intent().await?;
+    store.write_ahead(&ns, &owed, &run.claim).await?;
+    let writes = run.write_configs().await;
+    let tidied = run.tidy(&writes, !resumed.is_empty()).await;
+    let due: BTreeSet<Owed> = owed
+        .into_iter()
+        .chain(writes.also_owed.iter().cloned())
+        .chain(resumed.clone())
+        .collect();
+    let outcomes = run.fan_out(&due, writes.last_at.unwrap_or(began)).await;
+    let mut errors = errors_of(&writes, &outcomes);
+    errors.extend(tidied);
+    errors.extend(run.settle_pending(&outcomes).await);
+    errors.extend(run.record_outcome(&writes, errors.is_empty()).await);
+    let pending = if due.is_empty() && plan.pending.is_empty() {
+        0
+    } else {
+        store
+            .pending(&ns)
+            .await
+            .map_or(plan.pending.len(), |pending| pending.len())
+    };
+    Ok(run.report(&writes, &outcomes, resumed.len(), pending, errors, began))
+}
+
+struct Run<'a> {
+    store: &'a Store,
+    clock: &'a Clock,
+    ns: &'a NamespaceId,
+    guarded: &'a GuardedPlan,
+    options: &'a ApplyOptions,
+    progress: &'a dyn Progress,
+    claim: Claim,
+}
+
+fn claim(options: &ApplyOptions, now: EpochMs) -> Claim {
+    let token: u128 = rand::random();
+    let until = options
+        .fanout
+        .deadline
+        .unwrap_or(now.plus_ms(LONGEST_RUN_MS));
+    Claim {
+        token: format!("{token:032x}"),
+        lease: until.plus_ms(LEASE_MARGIN_MS),
+        full: options.full,
+        now,
+    }
+}
+
+impl Run<'_> {
+    /// Takes over fan-outs whose applies are certainly gone.
+    async fn claim_pending(&self) -> Result<Vec<Owed>, StoreError> {
+        let mut claimed = Vec::new();
+        if self.guarded.plan().pending.is_empty() {
+            return Ok(claimed);
+        }
+        for pending in self.store.pending(self.ns).await? {
+            if pending.is_claimable(self.claim.now)
+                && self.store.claim(self.ns, &pending, &self.claim).await?
+            {
+                claimed.push(pending.owed);
+            }
+        }
+        Ok(claimed)
+    }
+
+    /// Before levels appear or switches are set, the record says that they are this manifest's:
+    /// an apply that dies after them leaves nothing that no later one would clean up.
+    async fn record_intent(&self) -> Result<(), StoreError> {
+        let plan = self.guarded.plan();
+        let before = plan.record_before.clone().unwrap_or_default();
+        let known = before.switches.unwrap_or_default();
+        let is_new = |level: &&Level| !before.managed.contains(*level);
+        let managed: BTreeSet<Level> = plan.record.managed.iter().filter(is_new).cloned().collect();
+        let switches = plan.record.switches.iter().flatten();
+        let switches: Vec<_> = switches
+            .filter(|(level, switch)| known.get(*level) != Some(*switch))
+            .collect();
+        let owner_differs = before.owner != plan.record.owner;
+        if managed.is_empty() && switches.is_empty() && !owner_differs {
+            return Ok(());
+        }
+        let delta = RecordDelta {
+            managed,
+            switches: switches.into_iter().map(|(l, s)| (l.clone(), *s)).collect(),
+            owner: plan.record.owner.clone(),
+            remembers: plan
+                .record_before
+                .as_ref()
+                .is_none_or(|before| before.switches.is_some()),
+            ..RecordDelta::default()
+        };
+        self.store.update_record(self.ns, &delta).await
+    }
+
+    async fn write_configs(&self) -> ConfigWrites {
+        let writer = Writer {
+            store: self.store,
+            ns: self.ns,
+            clock: self.clock,
+            claim: &self.claim,
+            author: Author {
+                principal: self.options.principal.as_deref(),
+                at: self.claim.now,
+            },
+            deadline: self.options.fanout.deadline,
+        };
+        writer.write(self.guarded).await
+    }
+
+    /// After entity levels went, now or in an apply that did not finish, their counts may be empty.
+    async fn tidy(&self, writes: &ConfigWrites, resumed: bool) -> Option<String> {
+        let went = writes
+            .written
+            .iter()
+            .any(|(level, action)| matches!(level, Level::Entity(..)) && *action == Action::Delete);
+        if !went && !resumed {
+            return None;
+        }
+        Some(self.store.tidy_registry(self.ns).await.err()?.to_string())
+    }
+
+    async fn fan_out(&self, due: &BTreeSet<Owed>, written_at: EpochMs) -> Vec<Outcome> {
+        let settings = &self.options.fanout;
+        let fanouts = Fanouts::new(self.store, self.ns, self.clock, settings, self.progress);
+        fanouts.run(due, written_at).await
+    }
+
+    /// Gives up what landed, and ends the lease of what did not, so that the next apply takes it
+    /// over at once.
+    async fn settle_pending(&self, outcomes: &[Outcome]) -> Vec<String> {
+        let (landed, left): (Vec<&Outcome>, Vec<&Outcome>) =
+            outcomes.iter().partition(|outcome| outcome.has_landed());
+        let owed = |outcomes: Vec<&Outcome>| -> Vec<Owed> {
+            outcomes
+                .into_iter()
+                .map(|outcome| outcome.owed.clone())
+                .collect()
+        };
+        let now = self.clock.now();
+        let (landed, left) = (owed(landed), owed(left));
+        let released = self
+            .store
+            .release(self.ns, &landed, &self.claim.token)
+            .await;
+        let expired = self
+            .store
+            .expire(self.ns, &left, &self.claim.token, now)
+            .await;
+        [released, expired]
+            .into_iter()
+            .filter_map(|answer| Some(answer.err()?.to_string()))
+            .collect()
+    }
+
+    /// The record lists what is really there: not levels that could not be created, and levels
+    /// that could not be deleted still.
+    async fn record_outcome(&self, writes: &ConfigWrites, clean: bool) -> Option<String> {
+        let plan = self.guarded.plan();
+        if clean && self.options.forget {
+            return Some(self.store.delete_record(self.ns).await.err()?.to_string());
+        }
+        let failed_create = |change: &&crate::plan::Change| {
+            change.action == Action::Create && writes.failed.contains_key(&change.level)
+        };
+        let missing: BTreeSet<Level> = plan
+            .changes
+            .iter()
+            .filter(failed_create)
+            .map(|change| change.level.clone())
+            .collect();
+        let before = plan.record_before.iter().flat_map(|record| &record.managed);
+        let gone = before.filter(|level| {
+            !plan.record.managed.contains(*level) && !writes.failed.contains_key(*level)
+        });
+        let here = |level: &&Level| !missing.contains(*level);
+        let switches = plan.record.switches.clone().unwrap_or_default();
+        let silent = plan
+            .record
+            .managed
+            .iter()
+            .filter(|level| !switches.contains_key(*level));
+        let delta = RecordDelta {
+            managed: plan.record.managed.iter().filter(here).cloned().collect(),
+            released: gone.cloned().chain(missing.iter().cloned()).collect(),
+            silent: silent.cloned().collect(),
+            switches: switches
+                .into_iter()
+                .filter(|(level, _)| here(&level))
+                .collect(),
+            owner: plan.record.owner.clone(),
+            applied_hash: plan
+                .record
+                .applied_hash
+                .clone()
+                .filter(|_| writes.failed.is_empty()),
+            last_applied: Some(self.clock.now()),
+            remembers: true,
+        };
+        Some(
+            self.store
+                .update_record(self.ns, &delta)
+                .await
+                .err()?
+                .to_string(),
+        )
+    }
+
+    fn report(
+        &self,
+        writes: &ConfigWrites,
+        outcomes: &[Outcome],
+        resumed: usize,
+        pending: usize,
+        errors: Vec<String>,
+        began: EpochMs,
+    ) -> ApplyReport {
+        let plan = self.guarded.plan();
+        let count = |action| {
+            writes
+                .written
+                .values()
+                .filter(|done| **done == action)
+                .count()
+        };
+        let nothing = plan.changes.is_empty() && outcomes.is_empty();
+        let mut described =
+            PlanReport::new(plan, self.store.table(), self.options.warnings.clone(), &[]);
+        described.namespace_id = Some(self.ns.to_string());
+        ApplyReport {
+            status: match (errors.is_empty() && pending == 0, nothing) {
+                (true, true) => Status::Unchanged,
+                (true, false) => Status::Applied,
+                (false, _) => Status::Partial,
+            },
+            plan: described,
+            created: count(Action::Create),
+            updated: count(Action::Update),
+            deleted: count(Action::Delete),
+            unchanged: plan.unchanged,
+            stamped: outcomes.iter().map(|outcome| outcome.tally.stamped).sum(),
+            resumed,
+            pending,
+            fanouts: outcomes.iter().map(FanoutReport::from).collect(),
+            errors,
+            duration_ms: self.clock.now().0.saturating_sub(began.0),
+        }
+    }
+}
+
+fn errors_of(writes: &ConfigWrites, outcomes: &[Outcome]) -> Vec<String> {
+    let levels = writes
+        .failed
+        .iter()
+        .map(|(level, reason)| format!("{level}: {reason}"));
+    let fanouts = outcomes
+        .iter()
+        .filter(|outcome| !outcome.has_landed())
+        .map(|outcome| {
+            let FanoutReport {
+                ended,
+                failed,
+                found,
+                ..
+            } = FanoutReport::from(outcome);
+            let count = if failed > 0 {
+                format!(" ({failed} of {found})")
+            } else {
+                String::new()
+            };
+            format!(
+                "{}: {ended}{count}; it stays pending, the next apply retries it",
+                outcome.owed
+            )
+        });
+    levels.chain(fanouts).collect()
+}
+
+/// Raises the oldest client that may read the table, before anything it would get wrong is written.
+async fn raise_client_min(
+    store: &Store,
+    requirement: Option<Requirement>,
+) -> Result<(), StoreError> {
+    for _ in 0..RATCHET_ROUNDS {
+        if requirement.is_none() {
+            return Ok(());
+        }
+        let versions = store.versions().await?;
+        let Some(to) = ratchet(versions.as_ref(), requirement) else {
+            return Ok(());
+        };
+        let from = versions.and_then(|versions| versions.client_min);
+        if store
+            .raise_client_min(from.as_deref(), &to.to_string())
+            .await?
+        {
+            return Ok(());
+        }
+    }
+    Err(StoreError::ConditionFailed {
+        act: "raise the oldest client version".into(),
+    })
+}

@@ -1,0 +1,188 @@
+//! Writing the provisioner record: a change merged into what is stored by then, never over it.
+
+use super::read::key_item;
+use super::{Store, StoreError, error};
+use crate::model::{EpochMs, Level, ManifestOwner, NamespaceId, ProvisionerRecord, Switch};
+use crate::table::{Item, attr, keys, record};
+use futures::{StreamExt, TryStreamExt, stream};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often a lost race is run again.
+const ROUNDS: usize = 8;
+/// Overflow items in flight at once.
+const CONCURRENCY: usize = 4;
+
+/// What one apply changes about the record.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordDelta {
+    /// Levels that are managed from now on.
+    pub managed: BTreeSet<Level>,
+    /// Levels that are no longer managed.
+    pub released: BTreeSet<Level>,
+    /// Switches that were declared. Every other managed level of this apply declared none.
+    pub switches: BTreeMap<Level, Switch>,
+    /// Levels whose declared switch is forgotten.
+    pub silent: BTreeSet<Level>,
+    /// Who applies.
+    pub owner: Option<ManifestOwner>,
+    /// The manifest's hash; `None` keeps the stored one.
+    pub applied_hash: Option<String>,
+    /// When the apply finished; `None` keeps the stored instant.
+    pub last_applied: Option<EpochMs>,
+    /// Whether the record remembers switches from now on, where it did not before.
+    pub remembers: bool,
+}
+
+impl RecordDelta {
+    /// The record after this change.
+    pub fn merged(&self, stored: Option<ProvisionerRecord>) -> ProvisionerRecord {
+        let mut record = stored.unwrap_or_default();
+        record.managed.extend(self.managed.iter().cloned());
+        record
+            .managed
+            .retain(|level| !self.released.contains(level));
+        let mut switches = record.switches.unwrap_or_default();
+        switches.retain(|level, _| !self.silent.contains(level) && !self.released.contains(level));
+        switches.extend(
+            self.switches
+                .iter()
+                .map(|(level, switch)| (level.clone(), *switch)),
+        );
+        record.switches = Some(switches);
+        record.owner = self.owner.clone().or(record.owner);
+        record.applied_hash = self.applied_hash.clone().or(record.applied_hash);
+        record.last_applied = self.last_applied.or(record.last_applied);
+        record
+    }
+}
+
+impl Store {
+    /// Merges a change into the record. Writes nothing when the record says so already, the
+    /// instant aside.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the record cannot be read or written, or keeps changing.
+    pub async fn update_record(
+        &self,
+        ns: &NamespaceId,
+        delta: &RecordDelta,
+    ) -> Result<(), StoreError> {
+        for _ in 0..ROUNDS {
+            let stored = self.record(ns).await?;
+            let mut merged = delta.merged(stored.clone());
+            if let Some(stored) = &stored {
+                let mut same = merged.clone();
+                same.last_applied = stored.last_applied;
+                if same == *stored {
+                    return Ok(());
+                }
+            }
+            merged.rev = stored.as_ref().map_or(0, |record| record.rev) + 1;
+            if self
+                .put_record(ns, &merged, stored.map(|record| record.rev))
+                .await?
+            {
+                return Ok(());
+            }
+        }
+        Err(StoreError::ConditionFailed {
+            act: "write the provisioner record".into(),
+        })
+    }
+
+    /// Deletes the record and its overflow items, if it still is at `rev`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be deleted, or changed meanwhile.
+    pub async fn delete_record(&self, ns: &NamespaceId) -> Result<(), StoreError> {
+        let act = "delete the provisioner record";
+        let pk = keys::system_pk(ns);
+        let overflow = self.query_all(act, &pk, keys::MANAGED_PREFIX).await?;
+        self.delete_items(overflow.iter()).await?;
+        let request = self.client.delete_item().table_name(self.table());
+        let request = request.set_key(Some(key_item(&keys::provisioner(ns))));
+        request.send().await.map_err(|e| self.failed(act, e))?;
+        Ok(())
+    }
+
+    /// Overflow items first, so that the record never counts one that is not there; then the
+    /// record, if it is still at the revision that was read; then overflow items left from a
+    /// larger record.
+    async fn put_record(
+        &self,
+        ns: &NamespaceId,
+        new: &ProvisionerRecord,
+        read_rev: Option<u64>,
+    ) -> Result<bool, StoreError> {
+        let act = "write the provisioner record";
+        let items = record::encode(ns, new);
+        let count = items.overflow.len();
+        let puts = items.overflow.into_iter().map(|item| {
+            let request = self
+                .client
+                .put_item()
+                .table_name(self.table())
+                .set_item(Some(item));
+            async move {
+                request
+                    .send()
+                    .await
+                    .map(|_| ())
+                    .map_err(|e| self.failed(act, e))
+            }
+        });
+        stream::iter(puts)
+            .buffer_unordered(CONCURRENCY)
+            .try_collect::<()>()
+            .await?;
+        let request = self
+            .client
+            .put_item()
+            .table_name(self.table())
+            .set_item(Some(items.main));
+        let request = match read_rev {
+            None => request.condition_expression("attribute_not_exists(PK)"),
+            // A record without a revision is the Python provisioner's.
+            Some(0) => request.condition_expression("attribute_not_exists(rev)"),
+            Some(rev) => request
+                .condition_expression("rev = :rev")
+                .expression_attribute_values(":rev", attr::number(rev)),
+        };
+        match request.send().await {
+            Ok(_) => {}
+            Err(e) if error::is_conditional_check_failed(&e) => return Ok(false),
+            Err(e) => return Err(self.failed(act, e)),
+        }
+        self.delete_surplus(ns, count).await?;
+        Ok(true)
+    }
+
+    async fn delete_surplus(&self, ns: &NamespaceId, count: usize) -> Result<(), StoreError> {
+        let first = keys::managed_overflow(ns, count);
+        let stored = self
+            .query_all(
+                "read the provisioner record",
+                &first.pk,
+                keys::MANAGED_PREFIX,
+            )
+            .await?;
+        let surplus = stored
+            .iter()
+            .filter(|item| attr::Reader::new(item).sk() >= &*first.sk);
+        self.delete_items(surplus).await
+    }
+
+    async fn delete_items(&self, items: impl Iterator<Item = &Item>) -> Result<(), StoreError> {
+        for item in items {
+            let reader = attr::Reader::new(item);
+            let key = keys::Key {
+                pk: reader.pk().to_owned(),
+                sk: reader.sk().to_owned(),
+            };
+            let request = self.client.delete_item().table_name(self.table());
+            let answer = request.set_key(Some(key_item(&key))).send().await;
+            answer.map_err(|e| self.failed("shrink the provisioner record", e))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,272 @@
+//! The provisioner record, with overflow items when a namespace manages more than one item holds.
+
+use super::attr::{Item, ItemError, Reader, boolean, number, text, texts_of};
+use super::{audit, config, keys};
+use crate::model::{
+    EntityId, EpochMs, Level, ManifestOwner, NamespaceId, ProvisionerRecord, ResourceName, Scope,
+    Switch,
+};
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What one item may hold before entities move to overflow items, in bytes. The table's limit is
+/// 400 KiB; the rest is room for attribute overhead.
+pub const ITEM_BUDGET: usize = 350 * 1024;
+
+const OVERFLOW: &str = "overflow";
+const SWITCHES: &str = "switches";
+const ENTITIES: &str = "managed_entities";
+
+/// The record as items: the record itself, then its overflow items in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordItems {
+    /// The `#PROVISIONER` item.
+    pub main: Item,
+    /// The `#PROVISIONER#MANAGED#` items that its `overflow` counts.
+    pub overflow: Vec<Item>,
+}
+
+/// How the record is stored.
+pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord) -> RecordItems {
+    let budget = ITEM_BUDGET;
+    let mut main = keyed(ns, &keys::provisioner(ns));
+    main.insert(
+        "managed_system".to_owned(),
+        boolean(record.managed.contains(&Level::System)),
+    );
+    let resources = record.managed.iter().filter_map(|level| match level {
+        Level::Resource(resource) => Some(text(resource.as_str())),
+        _ => None,
+    });
+    main.insert(
+        "managed_resources".to_owned(),
+        AttributeValue::L(resources.collect()),
+    );
+    if let Some(hash) = &record.applied_hash {
+        main.insert("applied_hash".to_owned(), text(hash));
+    }
+    if let Some(at) = record.last_applied {
+        main.insert("last_applied".to_owned(), text(audit::rfc3339_seconds(at)));
+    }
+    if let Some(owner) = &record.owner {
+        main.insert("owner".to_owned(), encode_owner(owner));
+    }
+    main.insert("rev".to_owned(), number(record.rev));
+    let parts = split_entities(record, budget);
+    let overflow = if parts.len() > 1 {
+        let entity = |level: &&Level| matches!(level, Level::Entity(..));
+        let others = record
+            .managed
+            .iter()
+            .filter(|level| !entity(level))
+            .cloned();
+        main.insert(
+            SWITCHES.to_owned(),
+            AttributeValue::M(switches(record, others)),
+        );
+        main.insert(ENTITIES.to_owned(), AttributeValue::M(Item::new()));
+        overflow_items(ns, record, &parts)
+    } else {
+        let all = record.managed.iter().cloned();
+        main.insert(
+            SWITCHES.to_owned(),
+            AttributeValue::M(switches(record, all)),
+        );
+        let entities = parts.first().map(entities_map).unwrap_or_default();
+        main.insert(ENTITIES.to_owned(), AttributeValue::M(entities));
+        Vec::new()
+    };
+    main.insert(OVERFLOW.to_owned(), number(overflow.len()));
+    RecordItems { main, overflow }
+}
+
+fn keyed(ns: &NamespaceId, key: &keys::Key) -> Item {
+    Item::from([
+        ("PK".to_owned(), text(&key.pk)),
+        ("SK".to_owned(), text(&key.sk)),
+        ("GSI4PK".to_owned(), text(ns.as_str())),
+        ("GSI4SK".to_owned(), text(&key.pk)),
+    ])
+}
+
+type Part<'a> = BTreeMap<&'a EntityId, Vec<&'a Scope>>;
+
+/// Entities in parts that each fit an item together with their switches.
+fn split_entities(record: &ProvisionerRecord, budget: usize) -> Vec<Part<'_>> {
+    let mut parts: Vec<Part<'_>> = Vec::new();
+    let mut used = usize::MAX;
+    for level in &record.managed {
+        let Level::Entity(entity, scope) = level else {
+            continue;
+        };
+        // The scope in its list, the entity's name and its list when it is new, and the switch.
+        let cost = scope.as_str().len() + 2 * entity.as_str().len() + scope.as_str().len() + 32;
+        if used.saturating_add(cost) > budget {
+            parts.push(Part::new());
+            used = 0;
+        }
+        used += cost;
+        if let Some(part) = parts.last_mut() {
+            part.entry(entity).or_default().push(scope);
+        }
+    }
+    parts
+}
+
+fn entities_map(part: &Part<'_>) -> Item {
+    part.iter()
+        .map(|(entity, scopes)| {
+            let scopes = scopes.iter().map(|scope| text(scope.as_str())).collect();
+            (entity.to_string(), AttributeValue::L(scopes))
+        })
+        .collect()
+}
+
+fn overflow_items(ns: &NamespaceId, record: &ProvisionerRecord, parts: &[Part<'_>]) -> Vec<Item> {
+    let item = |(index, part): (usize, &Part<'_>)| {
+        let mut item = keyed(ns, &keys::managed_overflow(ns, index));
+        item.insert(ENTITIES.to_owned(), AttributeValue::M(entities_map(part)));
+        let levels = part.iter().flat_map(|(entity, scopes)| {
+            scopes
+                .iter()
+                .map(|scope| Level::Entity((*entity).clone(), (*scope).clone()))
+        });
+        item.insert(
+            SWITCHES.to_owned(),
+            AttributeValue::M(switches(record, levels)),
+        );
+        item
+    };
+    parts.iter().enumerate().map(item).collect()
+}
+
+/// The remembered switches of some levels.
+fn switches(record: &ProvisionerRecord, levels: impl Iterator<Item = Level>) -> Item {
+    levels
+        .filter_map(|level| {
+            let switch = record.switches.as_ref()?.get(&level)?;
+            Some((switch_name(&level), switch))
+        })
+        .map(|(name, switch)| (name, config::encode_switch(*switch)))
+        .collect()
+}
+
+fn switch_name(level: &Level) -> String {
+    format!("{}#{}", level.kind(), level.target().unwrap_or_default())
+}
+
+fn encode_owner(owner: &ManifestOwner) -> AttributeValue {
+    let fields = match owner {
+        ManifestOwner::Cli => vec![("kind", "cli")],
+        ManifestOwner::Stack {
+            stack_id,
+            logical_id,
+        } => {
+            vec![
+                ("kind", "stack"),
+                ("stack_id", stack_id),
+                ("logical_id", logical_id),
+            ]
+        }
+    };
+    AttributeValue::M(
+        fields
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), text(value)))
+            .collect(),
+    )
+}
+
+/// How many overflow items the record has.
+///
+/// # Errors
+/// [`ItemError`] when the count does not read.
+pub fn overflow_count(main: &Item) -> Result<usize, ItemError> {
+    let reader = Reader::new(main);
+    let count = reader.whole(OVERFLOW)?.unwrap_or(0);
+    usize::try_from(count).map_err(|_| reader.error(OVERFLOW, "is out of range"))
+}
+
+/// Reads the record back from its items.
+///
+/// # Errors
+/// [`ItemError`] when an item does not read.
+pub fn decode(items: &RecordItems) -> Result<ProvisionerRecord, ItemError> {
+    let reader = Reader::new(&items.main);
+    let mut managed = BTreeSet::new();
+    if reader.boolean("managed_system")?.unwrap_or(false) {
+        managed.insert(Level::System);
+    }
+    for name in reader.texts("managed_resources")? {
+        let resource = ResourceName::parse(name)
+            .map_err(|e| reader.error("managed_resources", format!("names {name:?}: {e}")))?;
+        managed.insert(Level::Resource(resource));
+    }
+    let mut remembered = BTreeMap::new();
+    for item in std::iter::once(&items.main).chain(&items.overflow) {
+        let reader = Reader::new(item);
+        decode_entities(reader, &mut managed)?;
+        decode_switches(reader, &mut remembered)?;
+    }
+    let last_applied = reader.text("last_applied")?;
+    Ok(ProvisionerRecord {
+        managed,
+        switches: items.main.contains_key(SWITCHES).then_some(remembered),
+        owner: decode_owner(reader)?,
+        applied_hash: reader.text("applied_hash")?.map(str::to_owned),
+        last_applied: last_applied.and_then(instant),
+        rev: reader.whole("rev")?.unwrap_or(0),
+    })
+}
+
+/// An instant that is only shown: one that does not read is left out rather than refused.
+fn instant(stored: &str) -> Option<EpochMs> {
+    let timestamp: jiff::Timestamp = stored.parse().ok()?;
+    u64::try_from(timestamp.as_millisecond()).ok().map(EpochMs)
+}
+
+fn decode_entities(reader: Reader<'_>, managed: &mut BTreeSet<Level>) -> Result<(), ItemError> {
+    for (entity, scopes) in reader.map(ENTITIES)?.into_iter().flatten() {
+        let bad = |problem: String| reader.error(ENTITIES, format!("at {entity:?}: {problem}"));
+        let id = EntityId::parse(entity).map_err(|e| bad(e.to_string()))?;
+        let scopes = texts_of(scopes).ok_or_else(|| bad("not a list of resources".to_owned()))?;
+        for scope in scopes {
+            let scope = Scope::parse(scope).map_err(|e| bad(e.to_string()))?;
+            managed.insert(Level::Entity(id.clone(), scope));
+        }
+    }
+    Ok(())
+}
+
+fn decode_switches(
+    reader: Reader<'_>,
+    remembered: &mut BTreeMap<Level, Switch>,
+) -> Result<(), ItemError> {
+    for (name, value) in reader.map(SWITCHES)?.into_iter().flatten() {
+        let level = name
+            .split_once('#')
+            .and_then(|(kind, target)| Level::from_parts(kind, target))
+            .ok_or_else(|| reader.error(SWITCHES, format!("names no level at {name:?}")))?;
+        let stored = Item::from([("disabled".to_owned(), value.clone())]);
+        if let Some(switch) = config::decode_switch(&stored) {
+            remembered.insert(level, switch);
+        }
+    }
+    Ok(())
+}
+
+fn decode_owner(reader: Reader<'_>) -> Result<Option<ManifestOwner>, ItemError> {
+    let Some(owner) = reader.map("owner")? else {
+        return Ok(None);
+    };
+    let owner = Reader::new(owner);
+    let named = |error: ItemError| reader.error("owner", format!("has {}", error.problem));
+    match owner.text("kind").map_err(named)? {
+        Some("cli") => Ok(Some(ManifestOwner::Cli)),
+        Some("stack") => Ok(Some(ManifestOwner::Stack {
+            stack_id: owner.required_text("stack_id").map_err(named)?.to_owned(),
+            logical_id: owner.required_text("logical_id").map_err(named)?.to_owned(),
+        })),
+        other => Err(reader.error("owner", format!("is of unknown kind {other:?}"))),
+    }
+}

@@ -1,0 +1,93 @@
+"""Answers questions about schedules with the released Python library, for tests/it/differential.rs.
+
+Reads a JSON list of questions from standard input and prints a JSON list of answers, in order.
+An answer is {"ok": ...} or {"error": "..."}.
+"""
+
+import json
+import sys
+from datetime import timedelta
+from importlib.metadata import version
+
+from zae_limiter.models import Limit
+from zae_limiter.schedule import (
+    ScheduleEntry,
+    decode,
+    decode_reset,
+    encode,
+    encode_reset,
+    parse_cron,
+)
+from zae_limiter.schema import calculate_bucket_ttl_seconds
+
+
+def entries(declared):
+    return tuple(ScheduleEntry(**entry) for entry in declared)
+
+
+def resets(declared):
+    return tuple(ScheduleEntry.reset(cron=cron) for cron in declared)
+
+
+def fields(cron):
+    parsed = parse_cron(cron, "UTC")
+    names = ("minutes", "hours", "days", "months", "weekdays")
+    values = [sorted(getattr(parsed, name)) for name in names]
+    return {"values": values, "and": parsed.day_and}
+
+
+def stored_entry(entry):
+    return {
+        "cron": entry.cron,
+        "scale": None if entry.scale is None else round(entry.scale * 1000),
+        "capacity": entry.capacity,
+        "refill_amount": entry.refill_amount,
+        "refill_period_seconds": entry.refill_period_seconds,
+    }
+
+
+def limit(declared):
+    after = declared["reset_after_seconds"]
+    return Limit(
+        name=declared["name"],
+        capacity=declared["capacity"],
+        refill_amount=declared["refill_amount"],
+        refill_period_seconds=declared["refill_period"],
+        schedule=entries(declared["schedule"]),
+        reset_schedule=resets(declared["reset_schedule"]),
+        reset_after=None if after is None else timedelta(seconds=after),
+    )
+
+
+def answer(question):
+    kind, value = question["ask"], question["of"]
+    if kind == "version":
+        return version("zae-limiter")
+    if kind == "fields":
+        return fields(value)
+    if kind == "zone":
+        parse_cron("* * * * *", value)
+        return value
+    if kind == "encode":
+        return encode(entries(value))[0]
+    if kind == "encode_reset":
+        return encode_reset(resets(value))[0]
+    if kind == "decode":
+        return [stored_entry(entry) for entry in decode(value, "UTC")]
+    if kind == "recode":
+        return encode(decode(value, "UTC"))[0]
+    if kind == "decode_reset":
+        return [entry.cron for entry in decode_reset(value, "UTC")]
+    if kind == "ttl":
+        return calculate_bucket_ttl_seconds([limit(declared) for declared in value], 7)
+    raise KeyError(kind)
+
+
+def attempt(question):
+    try:
+        return {"ok": answer(question)}
+    except (ValueError, OSError) as problem:
+        return {"error": str(problem)}
+
+
+print(json.dumps([attempt(question) for question in json.load(sys.stdin)]))
