@@ -2,7 +2,6 @@
 
 use super::{refused, said};
 use insta::assert_snapshot;
-use std::time::{Duration, Instant};
 use zae_limits::manifest::{parse_json, parse_set, parse_yaml};
 
 #[test]
@@ -463,20 +462,15 @@ fn documents() {
 }
 
 #[test]
-fn aliases_that_explode_are_refused_quickly() {
+fn aliases_that_explode_are_refused() {
     let mut text =
         "namespace: a\nresources:\n  r0: &a0 { limits: { a: { capacity: 1 } } }\n".to_owned();
     for n in 1..20 {
         let inner: Vec<String> = (0..10).map(|k| format!("k{k}: *a{}", n - 1)).collect();
         text += &format!("  r{n}: &a{n} {{ {} }}\n", inner.join(", "));
     }
-    let start = Instant::now();
+    // Written out, these are 10^19 levels: an answer at all is the proof that they were not.
     let problems = refused(&text);
-    assert!(
-        start.elapsed() < Duration::from_secs(20),
-        "{:?}",
-        start.elapsed()
-    );
     assert_snapshot!(problems.to_string(), @r"
     t.yaml:8:80: the aliases expand to more than a manifest may hold (write fewer aliases inside anchors)
     ");
