@@ -2,16 +2,16 @@
 
 mod cron;
 mod differential;
-mod layers;
 mod fixture;
+mod layers;
 mod manifest;
 mod property;
 mod scenario;
 mod schedule;
 mod store_connect;
-mod table;
 mod store_create;
 mod store_embedded;
+mod table;
 mod transport;
 mod ttl;
 mod world;
