@@ -4,6 +4,7 @@
 //! requests. Nothing here decides what to write; nothing here knows manifests or plans.
 
 mod bucket;
+mod change;
 mod config;
 pub mod connect;
 pub mod create;
@@ -14,12 +15,14 @@ mod pending;
 mod read;
 mod record;
 mod register;
+mod resolve;
 mod sdk_error;
 #[cfg(feature = "local")]
 pub mod serve;
 mod state;
 
 pub use bucket::{BucketPage, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
+pub use change::{CHANGES_PER_GROUP, OwnerStamped};
 pub use config::{Author, LEVELS_PER_TRANSACTION, LevelOutcome, LevelWrite};
 pub use connect::{Connected, Connection, Patience};
 pub use create::create_table;

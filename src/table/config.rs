@@ -114,6 +114,13 @@ pub fn decode_switch(item: &Item) -> Option<Switch> {
     })
 }
 
+/// The cascade policy of a stored level. Anything but a true boolean reads as "no", as clients read
+/// it; nothing else about the item is looked at.
+pub fn decode_cascade(item: &Item) -> Option<bool> {
+    item.get(CASCADE)
+        .map(|value| matches!(value, AttributeValue::Bool(true)))
+}
+
 /// What a stored level declares.
 ///
 /// # Errors
@@ -143,14 +150,11 @@ pub fn decode(item: &Item) -> Result<LevelConfig, ItemError> {
             ));
         }
     };
-    let cascade = reader
-        .value(CASCADE)
-        .map(|value| matches!(value, AttributeValue::Bool(true)));
     Ok(LevelConfig {
         limits,
         zone,
         disabled: decode_switch(item),
-        cascade,
+        cascade: decode_cascade(item),
         on_unavailable,
     })
 }
