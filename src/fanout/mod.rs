@@ -12,10 +12,14 @@
 //! already stamped a bounded memory.
 
 mod access;
+mod cascade;
 mod pace;
+mod params;
 mod pipeline;
 mod seen;
 mod stop;
+mod soft;
+mod walk;
 
 use crate::clock::Clock;
 use crate::model::{EpochMs, FanoutKind, NamespaceId, Owed};
@@ -201,7 +205,9 @@ impl<'a> Fanouts<'a> {
         let mut tally = Tally::default();
         let ended = match owed.kind {
             FanoutKind::Access => access::run(self, owed, &mut tally).await,
-            FanoutKind::Cascade | FanoutKind::Soft | FanoutKind::Params => todo!(),
+            FanoutKind::Cascade => cascade::run(self, owed, &mut tally).await,
+            FanoutKind::Soft => soft::run(self, owed, &mut tally).await,
+            FanoutKind::Params => params::run(self, owed, &mut tally).await,
         };
         Outcome {
             owed: owed.clone(),

@@ -159,7 +159,7 @@ impl Patience {
     /// For the first request of a run, when a wrong endpoint is likelier than a busy one: an answer, or an
     /// error, within ten seconds.
     ///
-    /// ```ignore
+    /// ```text
     /// client.get_item().customize().config_override(Patience::first_contact().overriding()).send().await
     /// ```
     pub fn first_contact() -> Patience {

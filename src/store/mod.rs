@@ -5,6 +5,7 @@
 
 mod bucket;
 mod caller;
+mod change;
 mod config;
 pub mod connect;
 pub mod create;
@@ -16,6 +17,8 @@ mod pending;
 mod read;
 mod record;
 mod register;
+mod resolve;
+mod sdk_error;
 #[cfg(feature = "local")]
 mod seed;
 #[cfg(feature = "local")]
@@ -25,6 +28,8 @@ mod state;
 pub use bucket::{BucketPage, BucketStamps, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
 #[cfg(feature = "cli")]
 pub use caller::Caller;
+pub use bucket::{BucketPage, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
+pub use change::{CHANGES_PER_GROUP, OwnerStamped};
 pub use config::{Author, LEVELS_PER_TRANSACTION, LevelOutcome, LevelWrite};
 pub use connect::{Connected, Connection, Patience};
 pub use create::create_table;
@@ -33,6 +38,8 @@ pub use embedded::Embedded;
 pub use error::{Place, StoreError};
 pub use pending::Claim;
 pub use record::RecordDelta;
+#[cfg(feature = "local")]
+pub use serve::serve;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
