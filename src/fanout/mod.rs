@@ -17,8 +17,8 @@ mod pace;
 mod params;
 mod pipeline;
 mod seen;
-mod stop;
 mod soft;
+mod stop;
 mod walk;
 
 use crate::clock::Clock;

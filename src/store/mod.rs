@@ -28,7 +28,6 @@ mod state;
 pub use bucket::{BucketPage, BucketStamps, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
 #[cfg(feature = "cli")]
 pub use caller::Caller;
-pub use bucket::{BucketPage, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
 pub use change::{CHANGES_PER_GROUP, OwnerStamped};
 pub use config::{Author, LEVELS_PER_TRANSACTION, LevelOutcome, LevelWrite};
 pub use connect::{Connected, Connection, Patience};
@@ -89,5 +88,3 @@ impl Store {
 }
 #[cfg(feature = "local")]
 pub use seed::Seeded;
-#[cfg(feature = "local")]
-pub use serve::serve;

@@ -1,5 +1,7 @@
 //! The one integration-test binary: a list of its modules.
 
+#[cfg(unix)]
+mod cli;
 mod crash;
 mod cron;
 mod differential;
@@ -10,6 +12,7 @@ mod plan;
 mod property;
 mod scenario;
 mod schedule;
+mod seed;
 mod store_connect;
 mod store_create;
 mod store_embedded;
