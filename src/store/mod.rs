@@ -4,12 +4,14 @@
 //! requests. Nothing here decides what to write; nothing here knows manifests or plans.
 
 mod bucket;
+mod caller;
 mod change;
 mod config;
 pub mod connect;
 pub mod create;
 #[cfg(feature = "local")]
 pub mod embedded;
+mod entity;
 pub mod error;
 mod pending;
 mod read;
@@ -18,9 +20,14 @@ mod register;
 mod resolve;
 mod sdk_error;
 #[cfg(feature = "local")]
+mod seed;
+#[cfg(feature = "local")]
 pub mod serve;
 mod state;
 
+pub use bucket::{BucketPage, BucketStamps, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
+#[cfg(feature = "cli")]
+pub use caller::Caller;
 pub use bucket::{BucketPage, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
 pub use change::{CHANGES_PER_GROUP, OwnerStamped};
 pub use config::{Author, LEVELS_PER_TRANSACTION, LevelOutcome, LevelWrite};
@@ -80,3 +87,7 @@ impl Store {
         StoreError::from_sdk(act, error).at(&self.place)
     }
 }
+#[cfg(feature = "local")]
+pub use seed::Seeded;
+#[cfg(feature = "local")]
+pub use serve::serve;
