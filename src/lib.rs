@@ -3,6 +3,8 @@
 pub mod apply;
 pub mod clock;
 pub mod fanout;
+#[cfg(feature = "lambda")]
+pub mod lambda;
 pub mod manifest;
 pub mod model;
 pub mod plan;
