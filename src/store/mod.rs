@@ -26,9 +26,9 @@ pub mod serve;
 mod state;
 
 pub use bucket::{BucketPage, BucketStamps, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
+pub use bucket::{BucketPage, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
 #[cfg(feature = "cli")]
 pub use caller::Caller;
-pub use bucket::{BucketPage, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
 pub use change::{CHANGES_PER_GROUP, OwnerStamped};
 pub use config::{Author, LEVELS_PER_TRANSACTION, LevelOutcome, LevelWrite};
 pub use connect::{Connected, Connection, Patience};
