@@ -4,6 +4,7 @@ mod crash;
 mod cron;
 mod differential;
 mod fixture;
+mod in_flight;
 mod layers;
 mod manifest;
 mod plan;
