@@ -7,6 +7,7 @@ mod fixture;
 mod in_flight;
 mod layers;
 mod manifest;
+mod moved;
 mod plan;
 mod property;
 mod scenario;
