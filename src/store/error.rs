@@ -215,6 +215,14 @@ pub enum StoreError {
         path: PathBuf,
     },
 
+    /// A sample item could not be made.
+    #[error("could not make a sample item")]
+    Sample {
+        /// The cause.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+
     /// The embedded store was asked to listen where others could reach it.
     #[error(
         "the embedded store checks no signatures, so it is served on loopback only, not on {address}: use 127.0.0.1"

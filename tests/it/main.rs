@@ -8,6 +8,7 @@ mod fanout_cascade;
 mod fanout_params;
 mod fanout_soft;
 mod fixture;
+mod in_flight;
 mod layers;
 mod manifest;
 mod plan;
