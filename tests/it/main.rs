@@ -1,8 +1,12 @@
 //! The one integration-test binary: a list of its modules.
 
+mod bucket_items;
 mod crash;
 mod cron;
 mod differential;
+mod fanout_cascade;
+mod fanout_params;
+mod fanout_soft;
 mod fixture;
 mod in_flight;
 mod layers;
