@@ -2,6 +2,7 @@
 
 mod cron;
 mod differential;
+mod lambda;
 mod manifest;
 mod scenario;
 mod schedule;
