@@ -194,7 +194,7 @@ impl Run<'_> {
                 principal: self.options.principal.as_deref(),
                 at: self.claim.now,
             },
-            deadline: self.options.fanout.deadline,
+            settings: &self.options.fanout,
         };
         writer.write(self.guarded).await
     }

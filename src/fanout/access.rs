@@ -6,12 +6,12 @@
 
 use super::pipeline::{self, Decided, Kind, Pass};
 use super::seen::Seen;
-use super::{Ended, Fanouts, Tally};
+use super::{Ended, Fanouts, Tally, walk};
 use crate::model::resolve::{Access, Step, access};
-use crate::model::{Level, Owed, Scope, Switch};
+use crate::model::{Level, Owed, Switch};
 use crate::store::{FoundBucket, STAMPS_PER_BATCH, Stamped, StoreError};
 use crate::table::stamp::Stamp;
-use crate::table::{BucketId, Discovery, keys};
+use crate::table::{Discovery, keys};
 use std::collections::{BTreeSet, HashMap};
 
 pub(super) async fn run(
@@ -95,19 +95,8 @@ impl Kind for AccessKind<'_> {
         let Fanouts {
             store, ns, clock, ..
         } = self.fanouts;
-        let mut decided = Decided {
-            writes: Vec::new(),
-            undecided: Vec::new(),
-        };
-        let mut buckets = Vec::new();
-        for bucket in page {
-            match BucketId::parse(ns, &bucket.pk) {
-                Ok(id) => buckets.push((bucket, id)),
-                Err(error) => decided
-                    .undecided
-                    .push((bucket.pk.clone(), error.to_string())),
-            }
-        }
+        let mut decided = Decided::default();
+        let buckets = walk::identify(ns, page, &mut decided);
         let shown = match pass {
             Pass::Reading if page.iter().any(|bucket| bucket.shown.is_none()) => {
                 store
@@ -116,13 +105,16 @@ impl Kind for AccessKind<'_> {
             }
             _ => HashMap::new(),
         };
-        let levels: BTreeSet<Level> = buckets.iter().flat_map(|(_, id)| walk(id)).collect();
+        let levels: BTreeSet<Level> = buckets
+            .iter()
+            .flat_map(|(_, id)| walk::access_levels(id))
+            .collect();
         // A bypass counts from before the config that justifies it was read.
         let read_at = clock.now();
         let switches = store.switches(ns, &levels).await?;
         for (bucket, id) in buckets {
             let [entity, entity_default, resource] =
-                walk(&id).map(|level| switches.get(&level).copied());
+                walk::access_levels(&id).map(|level| switches.get(&level).copied());
             let access = access(entity, entity_default, resource);
             let shows = bucket
                 .shown
@@ -139,16 +131,4 @@ impl Kind for AccessKind<'_> {
     async fn write(&self, batch: &[(String, Stamp)]) -> Vec<Stamped> {
         self.fanouts.store.stamp_buckets(batch).await
     }
-}
-
-/// The levels that decide access to a bucket, most specific first.
-fn walk(bucket: &BucketId) -> [Level; 3] {
-    [
-        Level::Entity(
-            bucket.entity.clone(),
-            Scope::Resource(bucket.resource.clone()),
-        ),
-        Level::Entity(bucket.entity.clone(), Scope::Default),
-        Level::Resource(bucket.resource.clone()),
-    ]
 }

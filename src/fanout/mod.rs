@@ -12,9 +12,14 @@
 //! already stamped a bounded memory.
 
 mod access;
+mod cascade;
 mod pace;
+mod params;
 mod pipeline;
 mod seen;
+mod soft;
+mod stop;
+mod walk;
 
 use crate::clock::Clock;
 use crate::model::{EpochMs, FanoutKind, NamespaceId, Owed};
@@ -23,6 +28,8 @@ use futures::{StreamExt, stream};
 use pace::Pace;
 use serde::Serialize;
 use std::time::Duration;
+
+pub use stop::Stop;
 
 /// Failed buckets that a report names.
 const SAMPLES: usize = 20;
@@ -40,6 +47,15 @@ pub struct Settings {
     pub settle: Duration,
     /// When to stop, whatever is left; `None`: never.
     pub deadline: Option<EpochMs>,
+    /// Set by someone who wants it to end early; what is left stays owed.
+    pub stop: Stop,
+}
+
+impl Settings {
+    /// Whether nothing more may be begun: the deadline is past, or someone asked for the end.
+    pub fn is_over(&self, now: EpochMs) -> bool {
+        self.stop.is_set() || self.deadline.is_some_and(|deadline| now >= deadline)
+    }
 }
 
 impl Default for Settings {
@@ -48,6 +64,7 @@ impl Default for Settings {
             concurrency: 16,
             settle: Duration::from_secs(1),
             deadline: None,
+            stop: Stop::default(),
         }
     }
 }
@@ -85,6 +102,8 @@ pub enum Ended {
     Incomplete,
     /// The deadline came first.
     OutOfTime,
+    /// Someone asked for the end.
+    Stopped,
     /// The level kept moving.
     Moving,
     /// Discovery or resolution failed.
@@ -173,7 +192,10 @@ impl<'a> Fanouts<'a> {
         if !self.settings.settle.is_zero() {
             outcomes = self.settle(outcomes, written_at).await;
         }
-        for outcome in &outcomes {
+        for outcome in &mut outcomes {
+            if self.settings.stop.is_set() && matches!(outcome.ended, Ended::OutOfTime) {
+                outcome.ended = Ended::Stopped;
+            }
             self.progress.ended(outcome);
         }
         outcomes
@@ -184,7 +206,9 @@ impl<'a> Fanouts<'a> {
         let mut tally = Tally::default();
         let ended = match owed.kind {
             FanoutKind::Access => access::run(self, owed, &mut tally).await,
-            FanoutKind::Cascade | FanoutKind::Soft | FanoutKind::Params => todo!(),
+            FanoutKind::Cascade => cascade::run(self, owed, &mut tally).await,
+            FanoutKind::Soft => soft::run(self, owed, &mut tally).await,
+            FanoutKind::Params => params::run(self, owed, &mut tally).await,
         };
         Outcome {
             owed: owed.clone(),
@@ -203,7 +227,9 @@ impl<'a> Fanouts<'a> {
         }
         let settle_ms = u64::try_from(self.settings.settle.as_millis()).unwrap_or(u64::MAX);
         let waited_ms = self.clock.now().0.saturating_sub(written_at.0);
-        tokio::time::sleep(Duration::from_millis(settle_ms.saturating_sub(waited_ms))).await;
+        let left = Duration::from_millis(settle_ms.saturating_sub(waited_ms));
+        // Whichever ends the wait: a pass that may not begin says so itself.
+        let _ = tokio::time::timeout(left, self.settings.stop.wait()).await;
         // By value: a stream of closures over references is not `Send`.
         let mends = stream::iter(outcomes).map(|mut outcome| async move {
             if is_due(&outcome) {
@@ -216,8 +242,6 @@ impl<'a> Fanouts<'a> {
     }
 
     fn is_out_of_time(&self) -> bool {
-        self.settings
-            .deadline
-            .is_some_and(|deadline| self.clock.now() >= deadline)
+        self.settings.is_over(self.clock.now())
     }
 }

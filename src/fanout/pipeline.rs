@@ -32,6 +32,15 @@ pub(super) struct Decided<W> {
     pub(super) undecided: Vec<(String, String)>,
 }
 
+impl<W> Default for Decided<W> {
+    fn default() -> Self {
+        Decided {
+            writes: Vec::new(),
+            undecided: Vec::new(),
+        }
+    }
+}
+
 /// One kind of fan-out over one level.
 pub(super) trait Kind: Sync {
     /// What is written to a bucket.
@@ -220,6 +229,7 @@ fn count<'w, W>(
     for (write, answer) in answers {
         match answer {
             Stamped::Landed => done.stamped += 1,
+            Stamped::Unchanged => {}
             Stamped::Vanished => done.vanished += 1,
             Stamped::Failed(error) if error.is_transient() => again.push((write, error)),
             Stamped::Failed(error) => done.fail(&write.0, &error),

@@ -115,7 +115,11 @@ pub(super) fn nearest<'k>(text: &str, known: &[&'k str]) -> Option<&'k str> {
     let wanted = plain(text);
     known
         .iter()
-        .map(|key| (strsim::damerau_levenshtein(&wanted, &plain(key)), *key))
+        .map(|key| match plain(key) {
+            // A key that stops early, such as `refill` or `tok`, is near whatever it starts.
+            known if wanted.len() >= 4 && known.starts_with(&wanted) => (1, *key),
+            known => (strsim::damerau_levenshtein(&wanted, &known), *key),
+        })
         .filter(|(distance, key)| *distance <= 1.max(key.len() / 3))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, key)| key)

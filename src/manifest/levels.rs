@@ -175,7 +175,12 @@ impl<'t> Reader<'t> {
             let name = reader.parsed(node, NamespaceName::parse);
             name.map(|name| (name, node.place))
         });
-        self.required(root, given, found, "whose limits these are")
+        self.required(
+            root,
+            given,
+            found,
+            "the name of the namespace that this declares",
+        )
     }
 
     fn system(&mut self, node: &'t Node<'t>) -> LevelConfig {

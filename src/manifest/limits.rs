@@ -115,7 +115,11 @@ impl<'t> Reader<'t> {
     ) -> Option<Tokens> {
         let stated = self.read(capacity, tokens);
         let burst = self.read(burst, tokens);
-        let what = "the most tokens the bucket holds";
+        let what = if burst.is_absent() {
+            "the most tokens the bucket holds"
+        } else {
+            "the older `burst` replaces its value and does not stand for it"
+        };
         let stated = self.required(node, capacity, stated, what)?;
         burst.or(stated)
     }

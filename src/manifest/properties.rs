@@ -8,7 +8,7 @@ use super::keys::{Dialect, Found, Given, Keys, Spelled};
 use super::levels::{Declared, ENTITIES, NAMESPACE, NOT_AT_ROOT, RESOURCES, SYSTEM};
 use super::problem::{Problem, Problems, quoted};
 use super::reader::Reader;
-use super::tree::{Node, Place};
+use super::tree::{Node, Place, Value};
 use crate::model::{Level, LevelConfig, NamespaceId, NamespaceName};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -45,6 +45,12 @@ pub enum Source {
     ManifestPath(String),
     /// The YAML text itself.
     ManifestYaml(String),
+}
+
+impl Default for Source {
+    fn default() -> Source {
+        Source::Structured(BTreeMap::new())
+    }
 }
 
 /// The properties of a resource, checked.
@@ -99,6 +105,13 @@ impl Properties {
 const MANIFEST_PATH: &str = "ManifestPath";
 const MANIFEST_YAML: &str = "ManifestYaml";
 const MANIFEST_SHA256: &str = "ManifestSha256";
+
+const OUT_OF_BAND: [(&str, OutOfBand); 2] =
+    [("keep", OutOfBand::Keep), ("revert", OutOfBand::Revert)];
+const ON_FANOUT_ERROR: [(&str, OnFanoutError); 2] = [
+    ("fail", OnFanoutError::Fail),
+    ("report", OnFanoutError::Report),
+];
 
 /// A key that only properties have.
 const fn only(name: &'static str) -> Spelled {
@@ -170,52 +183,56 @@ impl<'t> Reader<'t> {
         self.levels(&system, &resources, &entities, &mut declared);
         let structured = [&system, &resources, &entities];
         let source = self.source(&structured, &path, &yaml, declared);
-        let digest = self.read(&sha256, Reader::sha256);
-        if let (Found::Is(_), Some(Source::Structured(_))) = (&digest, &source) {
+        let digest = self.digest(&sha256, source.as_ref());
+        let flag = |reader: &mut Self, given| reader.read(given, Reader::flag).ok();
+        // A value that is wrong gets its default here and its problem there: nothing is returned
+        // while there is one.
+        Some(Properties {
+            table_name: self.read(&table_name, Reader::table_name).ok(),
+            namespace: self
+                .read(&namespace, |reader, node| {
+                    reader.parsed(node, NamespaceName::parse)
+                })
+                .ok(),
+            namespace_id: self.read(&namespace_id, Reader::namespace_id).ok(),
+            source: source.unwrap_or_default(),
+            manifest_sha256: digest,
+            full_apply: flag(self, &full_apply).unwrap_or_default(),
+            out_of_band: self.one_of(&out_of_band, &OUT_OF_BAND),
+            on_fanout_error: self.one_of(&on_fanout_error, &ON_FANOUT_ERROR),
+            max_delete: self
+                .read(&max_delete, |reader, node| {
+                    reader.whole(node, 0, u64::from(u32::MAX))
+                })
+                .ok(),
+            allow_empty: flag(self, &allow_empty).unwrap_or_default(),
+            adopt: flag(self, &adopt).unwrap_or_default(),
+        })
+    }
+
+    fn one_of<T: Copy + Default>(&mut self, given: &Given<'t>, words: &[(&'static str, T)]) -> T {
+        let found = self.read(given, |reader, node| reader.word(node, words));
+        found.ok().unwrap_or_default()
+    }
+
+    fn digest(&mut self, given: &Given<'t>, source: Option<&Source>) -> Option<String> {
+        let digest = self.read(given, Reader::sha256).ok()?;
+        if let Some(Source::Structured(_)) = source {
             self.report_key(
-                &sha256,
+                given,
                 "checks nothing without `ManifestPath` or `ManifestYaml`",
                 "leave it out",
             );
         }
-        let table_name = self.read(&table_name, Reader::table_name);
-        let namespace = self.read(&namespace, |reader, node| {
-            reader.parsed(node, NamespaceName::parse)
-        });
-        let namespace_id = self.read(&namespace_id, |reader, node| match reader.text(node) {
-            // What a template sends for a parameter left empty.
-            Found::Is("") => Found::Absent,
-            _ => reader.parsed(node, NamespaceId::parse),
-        });
-        let words = [("keep", OutOfBand::Keep), ("revert", OutOfBand::Revert)];
-        let out_of_band = self.read(&out_of_band, |reader, node| reader.word(node, &words));
-        let words = [
-            ("fail", OnFanoutError::Fail),
-            ("report", OnFanoutError::Report),
-        ];
-        let on_fanout_error = self.read(&on_fanout_error, |reader, node| reader.word(node, &words));
-        let max_delete = self.read(&max_delete, |reader, node| {
-            reader.whole(node, 0, u64::from(u32::MAX))
-        });
-        Some(Properties {
-            table_name: table_name.ok(),
-            namespace: namespace.ok(),
-            namespace_id: namespace_id.ok(),
-            source: source?,
-            manifest_sha256: digest.ok(),
-            full_apply: self
-                .read(&full_apply, Reader::flag)
-                .ok()
-                .unwrap_or_default(),
-            out_of_band: out_of_band.ok().unwrap_or_default(),
-            on_fanout_error: on_fanout_error.ok().unwrap_or_default(),
-            max_delete: max_delete.ok(),
-            allow_empty: self
-                .read(&allow_empty, Reader::flag)
-                .ok()
-                .unwrap_or_default(),
-            adopt: self.read(&adopt, Reader::flag).ok().unwrap_or_default(),
-        })
+        Some(digest)
+    }
+
+    /// An id, or nothing: an empty text is what a template sends for a parameter left empty.
+    fn namespace_id(&mut self, node: &'t Node<'t>) -> Found<NamespaceId> {
+        match &node.value {
+            Value::Text(text) if text.is_empty() => Found::Absent,
+            _ => self.parsed(node, NamespaceId::parse),
+        }
     }
 
     /// Exactly one of the structured form, a path and a text. None of them is the structured form

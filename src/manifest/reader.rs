@@ -197,12 +197,10 @@ impl<'t> Reader<'t> {
         what: &str,
     ) -> Option<T> {
         if found.is_absent() {
-            let name = given.name;
-            self.report_with(
-                given.place().unwrap_or(node.place),
-                format!("`{name}` is required"),
-                format!("add `{name}`: {what}"),
-            );
+            let at = given.place().unwrap_or(node.place);
+            self.within(Step::Key(given.name), |reader| {
+                reader.report_with(at, "required and missing", format!("add it: {what}"));
+            });
         }
         found.ok()
     }

@@ -267,11 +267,15 @@ fn meant_switch(text: &str) -> String {
 }
 
 fn meant_flag(text: &str) -> Option<String> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "true" | "yes" | "y" | "on" => Some("write true, without quotes".to_owned()),
-        "false" | "no" | "n" | "off" => Some("write false, without quotes".to_owned()),
-        _ => None,
-    }
+    let hint = match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "false" if text.chars().all(|c| c.is_ascii_lowercase()) => {
+            return Some(format!("write {text}, without quotes"));
+        }
+        "true" | "yes" | "y" | "on" => "write true",
+        "false" | "no" | "n" | "off" => "write false",
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 fn meant_number(node: &Node<'_>) -> Option<String> {
@@ -284,7 +288,13 @@ fn meant_number(node: &Node<'_>) -> Option<String> {
                 .chars()
                 .filter(|c| !matches!(c, '_' | ','))
                 .collect();
-            decimal(&digits).map(|number| format!("write {number}"))
+            let number = decimal(&digits)?;
+            let quotes = if digits == **text {
+                ", without quotes"
+            } else {
+                ""
+            };
+            Some(format!("write {number}{quotes}"))
         }
         Value::Whole(number) => Some(format!("write {number}")),
         Value::Float(number) if number.fract() == 0.0 && (0.0..1e15).contains(number) => {

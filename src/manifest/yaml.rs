@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// The largest file that is read, in bytes.
-pub(super) const MAX_BYTES: usize = 32 * 1024 * 1024;
+pub const MAX_BYTES: usize = 32 * 1024 * 1024;
 
 /// Checks size and encoding.
 pub(super) fn decode(bytes: &[u8]) -> Result<&str, Problem> {
@@ -70,10 +70,12 @@ fn options() -> Options {
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         reject_unsupported_tags: true,
         with_snippet: false,
-        // Enough for 300,000 entities with limits of their own. The limits on what aliases may
-        // replay stay the parser's. Its guess by the ratio of aliases to anchors is off: one tier
-        // used by a thousand entities is what anchors are for.
+        // A manifest is nine deep, and a tree is read by recursion: the depth bounds the stack. The
+        // counts are enough for 300,000 entities with limits of their own. What aliases may replay
+        // stays the parser's to limit, except its guess by the ratio of aliases to anchors: one
+        // tier used by a thousand entities is what anchors are for.
         budget: serde_saphyr::budget! {
+            max_depth: 16,
             max_events: 12_000_000,
             max_nodes: 5_000_000,
             enforce_alias_anchor_ratio: false,

@@ -39,6 +39,8 @@ pub struct BucketPage {
 pub enum Stamped {
     /// It landed.
     Landed,
+    /// The bucket already carried it, or something newer; nothing was written.
+    Unchanged,
     /// The bucket is no longer there. That is no error.
     Vanished,
     /// It failed; [`StoreError::is_transient`] says whether sending it again may help.
@@ -209,7 +211,7 @@ impl Store {
     }
 }
 
-fn bucket_key(pk: &str) -> Key {
+pub(super) fn bucket_key(pk: &str) -> Key {
     Key {
         pk: pk.to_owned(),
         sk: keys::BUCKET_SK.to_owned(),

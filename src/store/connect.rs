@@ -159,7 +159,7 @@ impl Patience {
     /// For the first request of a run, when a wrong endpoint is likelier than a busy one: an answer, or an
     /// error, within ten seconds.
     ///
-    /// ```ignore
+    /// ```text
     /// client.get_item().customize().config_override(Patience::first_contact().overriding()).send().await
     /// ```
     pub fn first_contact() -> Patience {
@@ -200,7 +200,7 @@ impl Patience {
             .retry_partition(partition.build())
     }
 
-    fn timeouts(&self) -> TimeoutConfig {
+    pub(super) fn timeouts(&self) -> TimeoutConfig {
         TimeoutConfig::builder()
             .connect_timeout(self.connect)
             .operation_attempt_timeout(self.attempt)
@@ -209,7 +209,7 @@ impl Patience {
     }
 
     /// Adaptive: a throttled client slows itself down, and pauses up to 5 s between attempts.
-    fn retries(&self) -> RetryConfig {
+    pub(super) fn retries(&self) -> RetryConfig {
         RetryConfig::adaptive()
             .with_max_attempts(self.attempts.max(1))
             .with_initial_backoff(Duration::from_millis(200))

@@ -4,21 +4,32 @@
 //! requests. Nothing here decides what to write; nothing here knows manifests or plans.
 
 mod bucket;
+mod caller;
+mod change;
 mod config;
 pub mod connect;
 pub mod create;
 #[cfg(feature = "local")]
 pub mod embedded;
+mod entity;
 pub mod error;
 mod pending;
 mod read;
 mod record;
 mod register;
+mod resolve;
+mod sdk_error;
+#[cfg(feature = "local")]
+mod seed;
 #[cfg(feature = "local")]
 pub mod serve;
 mod state;
 
+pub use bucket::{BucketPage, BucketStamps, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
 pub use bucket::{BucketPage, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
+#[cfg(feature = "cli")]
+pub use caller::Caller;
+pub use change::{CHANGES_PER_GROUP, OwnerStamped};
 pub use config::{Author, LEVELS_PER_TRANSACTION, LevelOutcome, LevelWrite};
 pub use connect::{Connected, Connection, Patience};
 pub use create::create_table;
@@ -27,6 +38,8 @@ pub use embedded::Embedded;
 pub use error::{Place, StoreError};
 pub use pending::Claim;
 pub use record::RecordDelta;
+#[cfg(feature = "local")]
+pub use serve::serve;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
@@ -74,5 +87,7 @@ impl Store {
         StoreError::from_sdk(act, error).at(&self.place)
     }
 }
+#[cfg(feature = "local")]
+pub use seed::Seeded;
 #[cfg(feature = "local")]
 pub use serve::serve;

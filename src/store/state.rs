@@ -1,10 +1,9 @@
 //! Reading what a plan needs: namespace, versions, record, levels, pending fan-outs.
 
-use super::read::Projection;
 use super::{Store, StoreError};
 use crate::model::{
     Level, LevelConfig, NamespaceId, NamespaceName, Pending, ProvisionerRecord, State, StoredLevel,
-    Switch, Versions,
+    Versions,
 };
 use crate::table::{self, Item, Key, attr, config, keys, record};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -175,35 +174,9 @@ impl Store {
             Some(item) => Ok(Some(config::decode(&item)?)),
         }
     }
-
-    /// The explicit switches of some levels; a level without one is left out. Nothing else of the
-    /// items is read, so that a limit that does not decode never keeps a kill switch from working.
-    ///
-    /// # Errors
-    /// [`StoreError`] when they cannot be read.
-    pub async fn switches(
-        &self,
-        ns: &NamespaceId,
-        levels: &BTreeSet<Level>,
-    ) -> Result<HashMap<Level, Switch>, StoreError> {
-        let by_key: HashMap<Key, &Level> = levels
-            .iter()
-            .map(|level| (keys::config(ns, level), level))
-            .collect();
-        let keys: Vec<Key> = by_key.keys().cloned().collect();
-        let projection = Projection(&["PK", "SK", "disabled"]);
-        let items = self
-            .get_many("resolve the switches", &keys, Some(projection))
-            .await?;
-        let found = items.iter().filter_map(|item| {
-            let level = by_key.get(&key_of(item))?;
-            Some(((*level).clone(), config::decode_switch(item)?))
-        });
-        Ok(found.collect())
-    }
 }
 
-fn key_of(item: &Item) -> Key {
+pub(super) fn key_of(item: &Item) -> Key {
     let reader = attr::Reader::new(item);
     Key {
         pk: reader.pk().to_owned(),

@@ -8,7 +8,7 @@ use crate::model::{
     StoredLevel, Switch, Tokens, Zone,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const DISABLED: &str = "disabled";
 const CASCADE: &str = "cascade";
@@ -114,6 +114,13 @@ pub fn decode_switch(item: &Item) -> Option<Switch> {
     })
 }
 
+/// The cascade policy of a stored level. Anything but a true boolean reads as "no", as clients read
+/// it; nothing else about the item is looked at.
+pub fn decode_cascade(item: &Item) -> Option<bool> {
+    item.get(CASCADE)
+        .map(|value| matches!(value, AttributeValue::Bool(true)))
+}
+
 /// What a stored level declares.
 ///
 /// # Errors
@@ -128,7 +135,9 @@ pub fn decode(item: &Item) -> Result<LevelConfig, ItemError> {
     }
     let zone = match reader.text(ZONE)? {
         None => None,
-        Some(zone) => Some(Zone::parse(zone).map_err(|e| reader.error(ZONE, e.to_string()))?),
+        Some(zone) => {
+            Some(Zone::parse(zone).map_err(|e| reader.error(ZONE, format!("does not read: {e}")))?)
+        }
     };
     let on_unavailable = match reader.text(ON_UNAVAILABLE)? {
         None => None,
@@ -141,14 +150,11 @@ pub fn decode(item: &Item) -> Result<LevelConfig, ItemError> {
             ));
         }
     };
-    let cascade = reader
-        .value(CASCADE)
-        .map(|value| matches!(value, AttributeValue::Bool(true)));
     Ok(LevelConfig {
         limits,
         zone,
         disabled: decode_switch(item),
-        cascade,
+        cascade: decode_cascade(item),
         on_unavailable,
     })
 }
@@ -244,12 +250,13 @@ fn limit_names(
     item: &Item,
 ) -> Result<BTreeMap<LimitName, &'static str>, ItemError> {
     let mut found: BTreeMap<LimitName, &'static str> = BTreeMap::new();
-    for attribute in item.keys() {
+    // Sorted, so that the same corrupt item gives the same error each time.
+    for attribute in item.keys().collect::<BTreeSet<_>>() {
         let Some((prefix, name, "cp")) = parse_limit_attr(attribute) else {
             continue;
         };
-        let name =
-            LimitName::parse(name).map_err(|e| reader.error(attribute, format!("names {e}")))?;
+        let name = LimitName::parse(name)
+            .map_err(|e| reader.error(attribute, format!("names no limit: {e}")))?;
         if found
             .insert(name, prefix)
             .is_some_and(|other| other != prefix)
@@ -281,25 +288,24 @@ fn decode_limit(
         }
         (_, _, Some(entries)) => Recovery::Calendar(
             schedule::decode_reset(entries)
-                .map_err(|e| reader.error(&attribute("rsched"), e.to_string()))?,
+                .map_err(|e| reader.error(&attribute("rsched"), format!("does not read: {e}")))?,
         ),
+        _ if amount == Tokens(0) => {
+            return Err(reader.error(&attribute("ra"), "is 0 on a limit that does not reset"));
+        }
         _ => Recovery::Drip { amount },
     };
     let schedule = match reader.text(&attribute("sched"))? {
         None => Vec::new(),
         Some(entries) => schedule::decode(entries)
-            .map_err(|e| reader.error(&attribute("sched"), e.to_string()))?,
+            .map_err(|e| reader.error(&attribute("sched"), format!("does not read: {e}")))?,
     };
     let soft = reader.boolean(&attribute("soft"))?.unwrap_or(false);
-    let limit = Limit {
+    Ok(Limit {
         capacity,
         refill_period,
         recovery,
         schedule,
         soft,
-    };
-    limit
-        .check()
-        .map_err(|e| reader.error(&attribute("cp"), format!("is of a bad limit: {e}")))?;
-    Ok(limit)
+    })
 }

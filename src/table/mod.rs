@@ -6,13 +6,19 @@
 
 pub mod attr;
 pub mod audit;
+pub mod bucket;
+pub mod cascade;
 pub mod config;
+pub mod fresh;
 pub mod keys;
+pub mod meta;
 pub mod namespace;
+pub mod params;
 pub mod pending;
 pub mod record;
 pub mod registry;
 pub mod schedule;
+pub mod soft;
 pub mod stamp;
 pub mod version;
 

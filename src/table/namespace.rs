@@ -40,7 +40,7 @@ pub fn decode_id(item: &Item) -> Result<Option<NamespaceId>, ItemError> {
     let id = reader.required_text("namespace_id")?;
     NamespaceId::parse(id)
         .map(Some)
-        .map_err(|e| reader.error("namespace_id", e.to_string()))
+        .map_err(|e| reader.error("namespace_id", format!("does not read: {e}")))
 }
 
 /// The name that a registry item holds.
@@ -50,5 +50,6 @@ pub fn decode_id(item: &Item) -> Result<Option<NamespaceId>, ItemError> {
 pub fn decode_name(item: &Item) -> Result<NamespaceName, ItemError> {
     let reader = Reader::new(item);
     let name = reader.required_text("namespace_name")?;
-    NamespaceName::parse(name).map_err(|e| reader.error("namespace_name", e.to_string()))
+    NamespaceName::parse(name)
+        .map_err(|e| reader.error("namespace_name", format!("does not read: {e}")))
 }

@@ -54,18 +54,23 @@ pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord) -> RecordItems {
     main.insert("rev".to_owned(), number(record.rev));
     let parts = split_entities(record, budget);
     let overflow = if parts.len() > 1 {
+        let entity = |level: &&Level| matches!(level, Level::Entity(..));
+        let others = record
+            .managed
+            .iter()
+            .filter(|level| !entity(level))
+            .cloned();
         main.insert(
             SWITCHES.to_owned(),
-            AttributeValue::M(switches(record, |level| {
-                !matches!(level, Level::Entity(..))
-            })),
+            AttributeValue::M(switches(record, others)),
         );
         main.insert(ENTITIES.to_owned(), AttributeValue::M(Item::new()));
         overflow_items(ns, record, &parts)
     } else {
+        let all = record.managed.iter().cloned();
         main.insert(
             SWITCHES.to_owned(),
-            AttributeValue::M(switches(record, |_| true)),
+            AttributeValue::M(switches(record, all)),
         );
         let entities = parts.first().map(entities_map).unwrap_or_default();
         main.insert(ENTITIES.to_owned(), AttributeValue::M(entities));
@@ -121,28 +126,28 @@ fn overflow_items(ns: &NamespaceId, record: &ProvisionerRecord, parts: &[Part<'_
     let item = |(index, part): (usize, &Part<'_>)| {
         let mut item = keyed(ns, &keys::managed_overflow(ns, index));
         item.insert(ENTITIES.to_owned(), AttributeValue::M(entities_map(part)));
-        let here = |level: &Level| match level {
-            Level::Entity(entity, scope) => part
-                .get(entity)
-                .is_some_and(|scopes| scopes.contains(&scope)),
-            _ => false,
-        };
+        let levels = part.iter().flat_map(|(entity, scopes)| {
+            scopes
+                .iter()
+                .map(|scope| Level::Entity((*entity).clone(), (*scope).clone()))
+        });
         item.insert(
             SWITCHES.to_owned(),
-            AttributeValue::M(switches(record, here)),
+            AttributeValue::M(switches(record, levels)),
         );
         item
     };
     parts.iter().enumerate().map(item).collect()
 }
 
-fn switches(record: &ProvisionerRecord, wanted: impl Fn(&Level) -> bool) -> Item {
-    record
-        .switches
-        .iter()
-        .flatten()
-        .filter(|(level, _)| wanted(level))
-        .map(|(level, switch)| (switch_name(level), config::encode_switch(*switch)))
+/// The remembered switches of some levels.
+fn switches(record: &ProvisionerRecord, levels: impl Iterator<Item = Level>) -> Item {
+    levels
+        .filter_map(|level| {
+            let switch = record.switches.as_ref()?.get(&level)?;
+            Some((switch_name(&level), switch))
+        })
+        .map(|(name, switch)| (name, config::encode_switch(*switch)))
         .collect()
 }
 

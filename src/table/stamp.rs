@@ -7,8 +7,19 @@ use aws_sdk_dynamodb::types::AttributeValue;
 const DISABLED: &str = "disabled";
 const BYPASS: &str = "bypass";
 
-/// The longest a bypass is honoured without being renewed from config, in milliseconds.
+/// The longest a stamp is honoured without being renewed from config, in milliseconds.
 const LIFETIME_MS: f64 = 60_000.0;
+
+/// Until when a bypass or a soft stamp is honoured that was justified by config read no earlier than
+/// `read_at`.
+///
+/// `spread` is in [0, 1): deadlines are spread over a fifth of their lifetime, so that buckets
+/// stamped together are not all renewed together.
+pub fn deadline(read_at: EpochMs, spread: f64) -> EpochMs {
+    let factor = 0.8 + 0.2 * spread.clamp(0.0, 1.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    read_at.plus_ms((LIFETIME_MS * factor) as u64)
+}
 
 /// What to write on a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,19 +33,13 @@ pub enum Stamp {
 }
 
 impl Stamp {
-    /// The stamp for a mode that was resolved from config read no earlier than `read_at`.
-    ///
-    /// `spread` is in [0, 1): deadlines are spread over a fifth of their lifetime, so that buckets
-    /// stamped together are not all renewed together.
+    /// The stamp for a mode that was resolved from config read no earlier than `read_at`; `spread`
+    /// as in [`deadline`].
     pub fn new(mode: AccessMode, read_at: EpochMs, spread: f64) -> Stamp {
         match mode {
             AccessMode::Disabled => Stamp::Disabled,
             AccessMode::Enforce => Stamp::Enforce,
-            AccessMode::Bypass => {
-                let factor = 0.8 + 0.2 * spread.clamp(0.0, 1.0);
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-                Stamp::Bypass(read_at.plus_ms((LIFETIME_MS * factor) as u64))
-            }
+            AccessMode::Bypass => Stamp::Bypass(deadline(read_at, spread)),
         }
     }
 
@@ -45,6 +50,16 @@ impl Stamp {
             Stamp::Bypass(_) => AccessMode::Bypass,
             Stamp::Enforce => AccessMode::Enforce,
         }
+    }
+
+    /// The attribute that a stamped bucket carries; `None` for one that the limits apply to.
+    pub fn attribute(self) -> Option<(&'static str, AttributeValue)> {
+        let value = self.update().value?;
+        let name = match self {
+            Stamp::Disabled => DISABLED,
+            Stamp::Bypass(_) | Stamp::Enforce => BYPASS,
+        };
+        Some((name, value))
     }
 
     /// The stamp as an update of one item that must exist.

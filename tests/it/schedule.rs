@@ -340,7 +340,7 @@ fn any_modifier() -> impl Strategy<Value = Modifier> {
     ]
 }
 
-fn any_entry() -> impl Strategy<Value = ScheduleEntry> {
+pub fn any_entry() -> impl Strategy<Value = ScheduleEntry> {
     (any_cron(), any_modifier()).prop_map(|(cron, modifier)| ScheduleEntry { cron, modifier })
 }
 

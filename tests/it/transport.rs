@@ -1,6 +1,6 @@
 //! Transports for tests: each wraps another one and does one thing to the requests that pass.
 //!
-//! ```ignore
+//! ```text
 //! let recorder = Recorder::default();
 //! let transport = over(over(embedded.http_client(), ReadOnly), recorder.clone());
 //! let client = Embedded::client_over(transport);

@@ -11,8 +11,8 @@ use zae_limits::model::{EpochMs, ManifestOwner, NamespaceId, NamespaceName};
 use zae_limits::plan::{Plan, PlanOptions, Policy};
 use zae_limits::reconcile::{self, ApplyOptions};
 use zae_limits::report::{ApplyReport, Status};
-use zae_limits::store::{Embedded, Place, Store};
-use zae_limits::table::BucketId;
+use zae_limits::store::{Embedded, Place, Store, StoreError};
+use zae_limits::table::{BucketId, namespace};
 
 /// An item as stored.
 pub type Item = HashMap<String, AttributeValue>;
@@ -40,22 +40,31 @@ impl World {
 
     /// A world whose requests go through a client.
     pub async fn over(client: Client) -> World {
+        let world = World::before_first_use(client);
+        world
+            .store
+            .create(world.clock.now())
+            .await
+            .expect("a table");
+        let name = NamespaceName::parse("tenant-alpha").expect("a name");
+        for item in namespace::encode(&name, &world.ns, NOW) {
+            world.put(item).await;
+        }
+        world
+    }
+
+    /// A world whose table may be missing.
+    pub fn before_first_use(client: Client) -> World {
         let place = Place {
             table: "rate-limits".to_owned(),
             host: "memory".to_owned(),
         };
         let store = Store::new(client.clone(), place);
-        let clock = Clock::fixed(NOW);
-        store.create(clock.now()).await.expect("a table");
-        let name = NamespaceName::parse("tenant-alpha").expect("a name");
-        let ns = store
-            .register_namespace(&name, clock.now())
-            .await
-            .expect("a namespace");
+        let ns = NamespaceId::parse("a7x3kq").expect("an id");
         World {
             store,
             client,
-            clock,
+            clock: Clock::fixed(NOW),
             ns,
         }
     }
@@ -109,7 +118,16 @@ impl World {
 
     /// Applies a manifest once.
     pub async fn apply_once(&self, manifest: &Manifest, options: PlanOptions) -> ApplyReport {
-        let plan = self.plan_with(manifest, options).await;
+        self.try_apply(manifest, options).await.expect("an apply")
+    }
+
+    /// Applies a manifest once, and may fail.
+    pub async fn try_apply(
+        &self,
+        manifest: &Manifest,
+        options: PlanOptions,
+    ) -> Result<ApplyReport, StoreError> {
+        let plan = reconcile::prepare(&self.store, manifest, None, options).await?;
         let policy = Policy {
             allow_empty: true,
             max_delete: Some(usize::MAX),
@@ -120,9 +138,7 @@ impl World {
             full: options.full,
             ..World::options()
         };
-        reconcile::apply(&self.store, &self.clock, &guarded, &options, &())
-            .await
-            .expect("an apply")
+        reconcile::apply(&self.store, &self.clock, &guarded, &options, &()).await
     }
 
     /// Stores a bucket as a client would have created it, with whatever stamps are given.

@@ -1,0 +1,91 @@
+//! The params fan-out: an entity's limits on its buckets, with windows, schedules, soft stamps and
+//! expiry.
+//!
+//! Each bucket is written from the limits that now apply to it, wherever they come from: `_default_`
+//! differs by resource, and a level that was deleted or emptied leaves its buckets to the next one.
+//! Which limits to take off a bucket is read from the bucket and not from what the level used to
+//! say, so that a fan-out that another run began takes them off too.
+
+use super::pipeline::{self, Decided, Kind, Pass};
+use super::walk::{self, Configs};
+use super::{Ended, Fanouts, Tally};
+use crate::model::resolve::Step;
+use crate::model::{EpochMs, EpochSeconds, Level, LevelConfig, Owed, bucket_ttl};
+use crate::store::{CHANGES_PER_GROUP, FoundBucket, Stamped, StoreError};
+use crate::table::params::{Expiry, Params, ParamsChange};
+use crate::table::{BucketId, Discovery, ItemError, keys};
+use std::sync::Arc;
+
+pub(super) async fn run(
+    fanouts: &Fanouts<'_>,
+    owed: &Owed,
+    tally: &mut Tally,
+) -> Result<Ended, StoreError> {
+    let Level::Entity(entity, scope) = &owed.level else {
+        // Buckets that follow shared defaults take new ones when they expire.
+        return Ok(Ended::Landed);
+    };
+    let kind = ParamsKind {
+        fanouts,
+        level: &owed.level,
+        discovery: keys::buckets_of_entity(fanouts.ns, entity, scope),
+    };
+    pipeline::run(fanouts, &kind, owed, tally).await
+}
+
+struct ParamsKind<'a> {
+    fanouts: &'a Fanouts<'a>,
+    level: &'a Level,
+    discovery: Discovery,
+}
+
+impl Kind for ParamsKind<'_> {
+    type Write = ParamsChange;
+    type Seed = Option<Result<LevelConfig, ItemError>>;
+    const BATCH: usize = CHANGES_PER_GROUP;
+
+    fn discovery(&self) -> Discovery {
+        self.discovery.clone()
+    }
+
+    async fn seed(&self) -> Result<Self::Seed, StoreError> {
+        walk::config(self.fanouts, self.level).await
+    }
+
+    async fn decide(
+        &self,
+        page: &[FoundBucket],
+        _: Pass,
+    ) -> Result<Decided<ParamsChange>, StoreError> {
+        let write = |params: &Arc<Params>, soft_until| ParamsChange {
+            params: params.clone(),
+            soft_until,
+        };
+        walk::decide(self.fanouts, page, resolve, write).await
+    }
+
+    async fn write(&self, batch: &[(String, ParamsChange)]) -> Vec<Stamped> {
+        self.fanouts.store.change_buckets(batch).await
+    }
+}
+
+/// What a bucket carries. Where nothing applies there is no right value, and it keeps what it has.
+fn resolve(
+    configs: &Configs,
+    bucket: &BucketId,
+    read_at: EpochMs,
+) -> Result<Option<Arc<Params>>, String> {
+    let Some((step, config)) = walk::limits(configs, bucket).map_err(ToString::to_string)? else {
+        return Ok(None);
+    };
+    let expiry = match step {
+        Step::Entity | Step::EntityDefault => Expiry::Never,
+        Step::Resource | Step::System => {
+            // Rounded up: a bucket that goes early comes back full.
+            let now = EpochSeconds(read_at.0.div_ceil(1000));
+            let ttl = bucket_ttl(now, &config.limits).map_err(|e| e.to_string())?;
+            ttl.map_or(Expiry::Never, Expiry::At)
+        }
+    };
+    Ok(Some(Arc::new(Params::new(config, expiry))))
+}

@@ -1,0 +1,93 @@
+//! The soft fan-out: which limits of a resource or of the system are counted and not enforced.
+//!
+//! Each bucket is stamped from its own resolution. An entity's own limits carry their stamps with
+//! the params fan-out, so buckets that have them are left alone here; under a system change, so are
+//! those whose limits come from their resource.
+
+use super::pipeline::{self, Decided, Kind, Pass};
+use super::walk::{self, Configs};
+use super::{Ended, Fanouts, Tally};
+use crate::model::resolve::Step;
+use crate::model::{Level, LevelConfig, LimitName, Owed};
+use crate::store::{CHANGES_PER_GROUP, FoundBucket, Stamped, StoreError};
+use crate::table::soft::SoftChange;
+use crate::table::{BucketId, Discovery, ItemError, keys};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+pub(super) async fn run(
+    fanouts: &Fanouts<'_>,
+    owed: &Owed,
+    tally: &mut Tally,
+) -> Result<Ended, StoreError> {
+    let discovery = match &owed.level {
+        Level::System => keys::buckets_of_namespace(fanouts.ns),
+        Level::Resource(resource) => keys::buckets_of_resource(fanouts.ns, resource),
+        // The params fan-out brings an entity's soft stamps.
+        Level::Entity(..) => return Ok(Ended::Landed),
+    };
+    let kind = SoftKind {
+        fanouts,
+        level: &owed.level,
+        discovery,
+    };
+    pipeline::run(fanouts, &kind, owed, tally).await
+}
+
+struct SoftKind<'a> {
+    fanouts: &'a Fanouts<'a>,
+    level: &'a Level,
+    discovery: Discovery,
+}
+
+impl Kind for SoftKind<'_> {
+    type Write = SoftChange;
+    type Seed = Option<Result<LevelConfig, ItemError>>;
+    const BATCH: usize = CHANGES_PER_GROUP;
+
+    fn discovery(&self) -> Discovery {
+        self.discovery.clone()
+    }
+
+    async fn seed(&self) -> Result<Self::Seed, StoreError> {
+        walk::config(self.fanouts, self.level).await
+    }
+
+    async fn decide(
+        &self,
+        page: &[FoundBucket],
+        _: Pass,
+    ) -> Result<Decided<SoftChange>, StoreError> {
+        let resolve = |configs: &Configs, id: &BucketId, _| self.resolve(configs, id);
+        let write = |soft: &Arc<BTreeSet<LimitName>>, until| SoftChange {
+            soft: soft.clone(),
+            until,
+        };
+        walk::decide(self.fanouts, page, resolve, write).await
+    }
+
+    async fn write(&self, batch: &[(String, SoftChange)]) -> Vec<Stamped> {
+        self.fanouts.store.change_buckets(batch).await
+    }
+}
+
+impl SoftKind<'_> {
+    /// The soft limits of a bucket; `None` when its stamps are not this level's.
+    fn resolve(
+        &self,
+        configs: &Configs,
+        bucket: &BucketId,
+    ) -> Result<Option<Arc<BTreeSet<LimitName>>>, String> {
+        let Some((step, config)) = walk::limits(configs, bucket).map_err(ToString::to_string)?
+        else {
+            return Ok(Some(Arc::default()));
+        };
+        let is_ours = match step {
+            Step::Entity | Step::EntityDefault => false,
+            Step::Resource => *self.level != Level::System,
+            Step::System => true,
+        };
+        let soft = config.limits.iter().filter(|(_, limit)| limit.soft);
+        Ok(is_ours.then(|| Arc::new(soft.map(|(name, _)| name.clone()).collect())))
+    }
+}

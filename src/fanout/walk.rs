@@ -1,0 +1,124 @@
+//! The levels that decide about a bucket, most specific first, and what the first of them with
+//! limits makes of a page of buckets.
+
+use super::Fanouts;
+use super::pipeline::Decided;
+use crate::model::resolve::Step;
+use crate::model::{EntityId, EpochMs, Level, LevelConfig, NamespaceId, ResourceName, Scope};
+use crate::store::{FoundBucket, StoreError};
+use crate::table::{BucketId, ItemError, stamp};
+use std::collections::{BTreeSet, HashMap};
+
+/// Config as stored, by level; what does not read is kept with the reason.
+pub(super) type Configs = HashMap<Level, Result<LevelConfig, ItemError>>;
+
+/// The buckets of a page with what their keys say. One whose key does not read is undecided.
+pub(super) fn identify<'p, W>(
+    ns: &NamespaceId,
+    page: &'p [FoundBucket],
+    decided: &mut Decided<W>,
+) -> Vec<(&'p FoundBucket, BucketId)> {
+    let mut buckets = Vec::new();
+    for bucket in page {
+        match BucketId::parse(ns, &bucket.pk) {
+            Ok(id) => buckets.push((bucket, id)),
+            Err(error) => decided
+                .undecided
+                .push((bucket.pk.clone(), error.to_string())),
+        }
+    }
+    buckets
+}
+
+/// The levels that decide access and the cascade policy.
+pub(super) fn access_levels(bucket: &BucketId) -> [Level; 3] {
+    [
+        Level::Entity(
+            bucket.entity.clone(),
+            Scope::Resource(bucket.resource.clone()),
+        ),
+        Level::Entity(bucket.entity.clone(), Scope::Default),
+        Level::Resource(bucket.resource.clone()),
+    ]
+}
+
+/// The levels that decide the limits.
+pub(super) fn limit_levels(bucket: &BucketId) -> [Level; 4] {
+    let [entity, entity_default, resource] = access_levels(bucket);
+    [entity, entity_default, resource, Level::System]
+}
+
+/// What a level declares, or why it does not read; `None` when it is not stored.
+pub(super) async fn config(
+    fanouts: &Fanouts<'_>,
+    level: &Level,
+) -> Result<Option<Result<LevelConfig, ItemError>>, StoreError> {
+    let levels = BTreeSet::from([level.clone()]);
+    let mut configs = fanouts.store.configs(fanouts.ns, &levels).await?;
+    Ok(configs.remove(level))
+}
+
+/// Decides for one page from the limits that apply to each bucket.
+///
+/// `resolve` says what all buckets of one entity and resource carry, given when config was read;
+/// `None` leaves them alone, an error leaves them undecided. `write` makes of it what is written to
+/// one bucket, given when that bucket's stamps run out.
+pub(super) async fn decide<T: Send, W>(
+    fanouts: &Fanouts<'_>,
+    page: &[FoundBucket],
+    resolve: impl Fn(&Configs, &BucketId, EpochMs) -> Result<Option<T>, String> + Send,
+    write: impl Fn(&T, EpochMs) -> W + Send,
+) -> Result<Decided<W>, StoreError>
+where
+    W: Send,
+{
+    let Fanouts {
+        store, ns, clock, ..
+    } = fanouts;
+    let mut decided = Decided::default();
+    let buckets = identify(ns, page, &mut decided);
+    let levels = buckets.iter().flat_map(|(_, id)| limit_levels(id));
+    let levels = levels.collect();
+    // Stamps count from before the config that justifies them was read.
+    let read_at = clock.now();
+    let configs = store.configs(ns, &levels).await?;
+    let mut resolved: HashMap<(EntityId, ResourceName), _> = HashMap::new();
+    for (bucket, id) in buckets {
+        let key = (id.entity.clone(), id.resource.clone());
+        let pk = bucket.pk.clone();
+        let known = resolved.entry(key);
+        match known.or_insert_with(|| resolve(&configs, &id, read_at)) {
+            Ok(Some(carried)) => {
+                let until = stamp::deadline(read_at, rand::random());
+                decided.writes.push((pk, write(carried, until)));
+            }
+            Ok(None) => {}
+            Err(reason) => decided.undecided.push((pk, reason.clone())),
+        }
+    }
+    Ok(decided)
+}
+
+/// The level whose limits a bucket has: the first that defines any. `None` when none does.
+///
+/// # Errors
+/// A level that does not read and is reached before one that defines limits: it may define some.
+pub(super) fn limits<'c>(
+    configs: &'c Configs,
+    bucket: &BucketId,
+) -> Result<Option<(Step, &'c LevelConfig)>, &'c ItemError> {
+    let steps = [
+        Step::Entity,
+        Step::EntityDefault,
+        Step::Resource,
+        Step::System,
+    ];
+    for (step, level) in steps.into_iter().zip(limit_levels(bucket)) {
+        match configs.get(&level) {
+            Some(Err(error)) => return Err(error),
+            Some(Ok(config)) if !config.limits.is_empty() => return Ok(Some((step, config))),
+            _ => {}
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,228 @@
+//! The one place that reads an error of the SDK.
+//!
+//! [`StoreError::from_sdk`] turns the failure of any operation into a variant that names the act and says what
+//! to do. The SDK's own chain of causes is long and repeats itself, so it goes to the debug log and not into the
+//! message. The predicates answer what a caller asks *before* it gives up, such as whether a condition failed.
+//! Nothing here retries and nothing here prints.
+
+use super::error::StoreError;
+use aws_credential_types::provider::error::CredentialsError;
+use aws_sdk_dynamodb::error::{BuildError, DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use std::any::Any;
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+impl StoreError {
+    /// The failure of one SDK operation, `act` being an infinitive such as `read the provisioner record`.
+    ///
+    /// ```text
+    /// client.get_item().send().await.map_err(|e| StoreError::from_sdk("read the provisioner record", e))?
+    /// ```
+    pub fn from_sdk<E, R>(act: impl Into<Cow<'static, str>>, error: SdkError<E, R>) -> StoreError
+    where
+        E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+        R: fmt::Debug + Send + Sync + 'static,
+    {
+        let act = act.into();
+        tracing::debug!(%act, error = %DisplayErrorContext(&error), "a DynamoDB request failed");
+        if let Some(cause) = find::<CredentialsError>(&error) {
+            return StoreError::from_credentials(cause);
+        }
+        if let Some(StoreError::EmbeddedLocked { path }) = find::<StoreError>(&error) {
+            return StoreError::EmbeddedLocked { path: path.clone() };
+        }
+        if is_connection_refused(&error) {
+            return StoreError::Refused { act, place: None };
+        }
+        match &error {
+            SdkError::ServiceError(context) => from_service(act, context.err()),
+            SdkError::TimeoutError(_) => StoreError::TimedOut { act, place: None },
+            SdkError::DispatchFailure(failure) if failure.is_timeout() => {
+                StoreError::TimedOut { act, place: None }
+            }
+            SdkError::DispatchFailure(failure) if failure.is_io() => StoreError::Unreachable {
+                act,
+                place: None,
+                reason: innermost(&error),
+            },
+            _ => StoreError::Malformed {
+                act,
+                reason: innermost(&error),
+            },
+        }
+    }
+
+    /// A request that the SDK would not build.
+    pub(crate) fn unbuilt(act: &'static str, cause: &BuildError) -> StoreError {
+        StoreError::Malformed {
+            act: act.into(),
+            reason: innermost(cause),
+        }
+    }
+
+    /// The failure of a credentials provider.
+    pub(crate) fn from_credentials(cause: &CredentialsError) -> StoreError {
+        match cause {
+            CredentialsError::CredentialsNotLoaded(_) => StoreError::CredentialsMissing,
+            other => StoreError::CredentialsFailed {
+                reason: innermost(other),
+            },
+        }
+    }
+}
+
+/// The variant for an answer of the service. One arm a remedy; the codes are DynamoDB's common and own ones.
+fn from_service<E>(act: Cow<'static, str>, error: &E) -> StoreError
+where
+    E: ProvideErrorMetadata + Error + 'static,
+{
+    let Some(code) = error.code() else {
+        return StoreError::Malformed {
+            act,
+            reason: innermost(error),
+        };
+    };
+    let message = || error.message().unwrap_or("no message").to_owned();
+    match code {
+        _ if THROTTLING.contains(&code) => StoreError::Throttled {
+            act,
+            code: code.to_owned(),
+        },
+        "ResourceNotFoundException" => StoreError::TableMissing { act, place: None },
+        "ConditionalCheckFailedException" => StoreError::ConditionFailed { act },
+        "TransactionCanceledException" => StoreError::TransactionCancelled {
+            act,
+            reasons: cancellation(error),
+        },
+        "AccessDeniedException" | "AccessDenied" => StoreError::AccessDenied {
+            act,
+            message: message(),
+        },
+        "UnrecognizedClientException"
+        | "InvalidClientTokenId"
+        | "InvalidSignatureException"
+        | "IncompleteSignatureException"
+        | "IncompleteSignature"
+        | "MissingAuthenticationTokenException"
+        | "MissingAuthenticationToken"
+        | "ExpiredTokenException"
+        | "ExpiredToken" => StoreError::CredentialsRejected {
+            act,
+            message: message(),
+        },
+        _ => StoreError::Service {
+            act,
+            code: code.to_owned(),
+            message: message(),
+        },
+    }
+}
+
+/// The codes by which DynamoDB says "slower". A transaction conflict is not one of them.
+const THROTTLING: &[&str] = &[
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ThrottlingException",
+    "Throttling",
+    "ThrottledException",
+];
+
+fn cancellation<E: 'static>(error: &E) -> Vec<String> {
+    let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) =
+        (error as &dyn Any).downcast_ref::<TransactWriteItemsError>()
+    else {
+        return vec!["no reasons given".to_owned()];
+    };
+    cancelled
+        .cancellation_reasons()
+        .iter()
+        .map(|reason| reason.code().unwrap_or("None").to_owned())
+        .collect()
+}
+
+/// Whether the write was refused because its condition did not hold.
+pub fn is_conditional_check_failed<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
+    has_code(error, |code| code == "ConditionalCheckFailedException")
+}
+
+/// Whether the service asked for fewer requests. The SDK has already retried when this is seen.
+pub fn is_throttling<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
+    has_code(error, |code| THROTTLING.contains(&code))
+}
+
+/// Whether the table, or the index asked for, does not exist.
+pub fn is_table_missing<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
+    has_code(error, |code| code == "ResourceNotFoundException")
+}
+
+/// Whether the table exists already, or is being created, changed or deleted.
+pub fn is_table_in_use<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
+    has_code(error, |code| code == "ResourceInUseException")
+}
+
+/// Whether a transaction was cancelled; its reasons are on the error.
+pub fn is_transaction_cancelled<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
+    has_code(error, |code| code == "TransactionCanceledException")
+}
+
+/// Whether the caller may not do this.
+pub fn is_access_denied<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
+    has_code(error, |code| {
+        matches!(code, "AccessDeniedException" | "AccessDenied")
+    })
+}
+
+/// Whether nothing listens at the endpoint.
+pub fn is_connection_refused<E, R>(error: &SdkError<E, R>) -> bool
+where
+    E: Error + 'static,
+    R: fmt::Debug + 'static,
+{
+    find::<io::Error>(error).is_some_and(|cause| cause.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+/// Whether no credentials provider had any credentials.
+pub fn is_credentials_missing<E, R>(error: &SdkError<E, R>) -> bool
+where
+    E: Error + 'static,
+    R: fmt::Debug + 'static,
+{
+    matches!(
+        find::<CredentialsError>(error),
+        Some(CredentialsError::CredentialsNotLoaded(_))
+    )
+}
+
+fn has_code<E: ProvideErrorMetadata, R>(
+    error: &SdkError<E, R>,
+    wanted: impl Fn(&str) -> bool,
+) -> bool {
+    error
+        .as_service_error()
+        .and_then(ProvideErrorMetadata::code)
+        .is_some_and(wanted)
+}
+
+/// The first cause of type `T` in the chain.
+fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        cause = error.source();
+    }
+    None
+}
+
+/// The text of the last cause in the chain: the outer ones only say "dispatch failure".
+fn innermost(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,160 @@
+//! What the limits that apply to a bucket make of it: parameters, windows, schedules, expiry (TABLE
+//! "A bucket item").
+//!
+//! Pure: the limits are resolved, the clock is read and the bucket is loaded elsewhere. Balances are
+//! never set here; a limit that stays keeps its `tk` and `tc`.
+
+use super::attr::{Item, number, text};
+use super::bucket::{BucketChange, RESERVED_LIMIT, Update, limit_attr, parse_limit_attr};
+use super::schedule;
+use crate::model::{EpochMs, EpochSeconds, LevelConfig, Limit, LimitName, Recovery, Zone};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The item's default windows, and each limit's own.
+const SCHED: &str = "sched";
+/// The item's default resets, and each limit's own.
+const RSCHED: &str = "rsched";
+/// A limit that has no schedule of its own on an item that has a default. Absent means the default.
+const NONE_OF_ITS_OWN: &str = "-";
+
+/// Whether a bucket expires when it is not used (ADR-136).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// An entity's own level gives its limits: it stays.
+    Never,
+    /// Shared defaults give its limits: it goes then.
+    At(EpochSeconds),
+}
+
+/// What every bucket with the same limits carries, the deadlines of soft stamps aside.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    update: Update,
+    limits: BTreeSet<LimitName>,
+    soft: BTreeSet<LimitName>,
+    /// Of `sched` and `rsched`, those for which the item has a default.
+    defaults: [(&'static str, bool); 2],
+}
+
+impl Params {
+    /// What the limits of the level that won make of a bucket.
+    pub fn new(config: &LevelConfig, expiry: Expiry) -> Params {
+        let mut update = Update::default();
+        for (name, limit) in &config.limits {
+            put_parameters(&mut update, name, limit);
+        }
+        let defaults = [
+            (SCHED, put_schedules(&mut update, SCHED, windows(config))),
+            (RSCHED, put_schedules(&mut update, RSCHED, resets(config))),
+        ];
+        let zone = config.zone.as_ref().map_or(Zone::DEFAULT, Zone::as_str);
+        let is_scheduled = defaults.iter().any(|(_, has_default)| *has_default);
+        update.put("sched_tz", is_scheduled.then(|| text(zone)));
+        // The next acquire goes the slow way once, which clamps a balance above a lowered capacity.
+        update.set("vu", number(0));
+        match expiry {
+            Expiry::Never => update.remove("ttl"),
+            Expiry::At(at) => update.set("ttl", number(at)),
+        }
+        let is_soft = |(name, limit): (&LimitName, &Limit)| limit.soft.then(|| name.clone());
+        Params {
+            update,
+            limits: config.limits.keys().cloned().collect(),
+            soft: config.limits.iter().filter_map(is_soft).collect(),
+            defaults,
+        }
+    }
+}
+
+fn put_parameters(update: &mut Update, name: &LimitName, limit: &Limit) {
+    let attribute = |field| limit_attr(name.as_str(), field);
+    update.set(attribute("cp"), number(limit.capacity.millis()));
+    update.set(attribute("ra"), number(limit.refill_amount().millis()));
+    update.set(attribute("rp"), number(limit.refill_period.millis()));
+    let window = match limit.recovery {
+        Recovery::Window(after) => Some(number(after)),
+        Recovery::Drip { .. } | Recovery::Calendar(_) => None,
+    };
+    // Only its length: where the window began is the clients' to say.
+    update.put(attribute("rsa"), window);
+    update.remove(attribute("soft"));
+}
+
+type Encoded<'a> = Vec<(&'a LimitName, String)>;
+
+fn windows(config: &LevelConfig) -> Encoded<'_> {
+    let encode = |(name, limit): (_, &Limit)| (name, schedule::encode(&limit.schedule));
+    config.limits.iter().map(encode).collect()
+}
+
+fn resets(config: &LevelConfig) -> Encoded<'_> {
+    let encode = |(name, limit): (_, &Limit)| match &limit.recovery {
+        Recovery::Calendar(entries) => (name, schedule::encode_reset(entries)),
+        Recovery::Drip { .. } | Recovery::Window(_) => (name, String::new()),
+    };
+    config.limits.iter().map(encode).collect()
+}
+
+/// The first schedule is the item's default; a limit with another one, or with none, says so
+/// itself. Whether there is a default.
+fn put_schedules(update: &mut Update, field: &'static str, limits: Encoded<'_>) -> bool {
+    let scheduled = limits.iter().find(|(_, own)| !own.is_empty());
+    let default = scheduled.map(|(_, own)| own.clone());
+    for (name, own) in limits {
+        let own = match &default {
+            Some(_) if own.is_empty() => Some(text(NONE_OF_ITS_OWN)),
+            Some(default) if *default != own => Some(text(own)),
+            _ => None,
+        };
+        update.put(limit_attr(name.as_str(), field), own);
+    }
+    update.put(field, default.as_ref().map(text));
+    default.is_some()
+}
+
+/// Brings one bucket's parameters to what applies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ParamsChange {
+    /// What its limits demand.
+    pub params: Arc<Params>,
+    /// When its soft stamps run out.
+    pub soft_until: EpochMs,
+}
+
+impl BucketChange for ParamsChange {
+    fn update(&self, bucket: &Item) -> Update {
+        let mut update = self.params.update.clone();
+        for name in &self.params.soft {
+            update.set(limit_attr(name.as_str(), "soft"), number(self.soft_until));
+        }
+        for attribute in bucket.keys() {
+            match parse_limit_attr(attribute) {
+                Some((RESERVED_LIMIT, field)) => self.put_reserved(&mut update, field),
+                // The whole limit, balance included: a balance without parameters breaks older
+                // clients, and what is left would come back to life with the limit's name.
+                Some((limit, _)) if !self.applies(limit) => update.remove(attribute),
+                _ => {}
+            }
+        }
+        update
+    }
+}
+
+impl ParamsChange {
+    fn applies(&self, limit: &str) -> bool {
+        self.params.limits.iter().any(|name| name.as_str() == limit)
+    }
+
+    /// The reserved limit is no level's to give, and must not inherit a schedule either.
+    fn put_reserved(&self, update: &mut Update, found: &str) {
+        for (field, has_default) in self.params.defaults {
+            let attribute = limit_attr(RESERVED_LIMIT, field);
+            if has_default {
+                update.set(attribute, text(NONE_OF_ITS_OWN));
+            } else if found == field {
+                update.remove(attribute);
+            }
+        }
+    }
+}
