@@ -4,6 +4,7 @@
 //! requests. Nothing here decides what to write; nothing here knows manifests or plans.
 
 mod bucket;
+#[cfg(feature = "cli")]
 mod caller;
 mod change;
 mod config;
@@ -26,7 +27,6 @@ pub mod serve;
 mod state;
 
 pub use bucket::{BucketPage, BucketStamps, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
-pub use bucket::{BucketPage, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
 #[cfg(feature = "cli")]
 pub use caller::Caller;
 pub use change::{CHANGES_PER_GROUP, OwnerStamped};
@@ -38,6 +38,8 @@ pub use embedded::Embedded;
 pub use error::{Place, StoreError};
 pub use pending::Claim;
 pub use record::RecordDelta;
+#[cfg(feature = "local")]
+pub use seed::Seeded;
 #[cfg(feature = "local")]
 pub use serve::serve;
 
@@ -87,7 +89,3 @@ impl Store {
         StoreError::from_sdk(act, error).at(&self.place)
     }
 }
-#[cfg(feature = "local")]
-pub use seed::Seeded;
-#[cfg(feature = "local")]
-pub use serve::serve;

@@ -5,6 +5,7 @@ mod cron;
 mod differential;
 mod lambda;
 mod fixture;
+mod in_flight;
 mod layers;
 mod manifest;
 mod plan;
