@@ -8,7 +8,7 @@ use std::env;
 use std::str::FromStr;
 use std::time::Duration;
 use zae_limits::clock::Clock;
-use zae_limits::lambda::{Function, FunctionError, Invocation, Options, Tables, log};
+use zae_limits::lambda::{Function, Invocation, Options, Tables, log};
 use zae_limits::model::EpochMs;
 use zae_limits::store::Connection;
 
@@ -35,7 +35,7 @@ async fn main() -> Result<(), Error> {
                 request_id: event.context.request_id,
                 deadline: Some(EpochMs(event.context.deadline)),
             };
-            Ok::<Value, FunctionError>(function.handle(event.payload, invocation).await?)
+            function.handle(event.payload, invocation).await
         }
     }))
     .await

@@ -7,6 +7,7 @@ mod differential;
 mod fanout_cascade;
 mod fanout_params;
 mod fanout_soft;
+mod lambda;
 mod fixture;
 mod in_flight;
 mod layers;
