@@ -7,6 +7,8 @@ pub mod cli;
 pub mod clock;
 pub mod explain;
 pub mod fanout;
+#[cfg(feature = "lambda")]
+pub mod lambda;
 pub mod manifest;
 pub mod model;
 pub mod plan;

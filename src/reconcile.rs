@@ -34,7 +34,7 @@ pub struct ApplyOptions {
     pub fanout: Settings,
     /// Every fan-out of every declared level was planned.
     pub full: bool,
-    /// Once everything has landed, delete the record too: the namespace is given up.
+    /// Once every level is as planned, delete the record too: the namespace is given up.
     pub forget: bool,
     /// What the manifest is warned about, for the report.
     pub warnings: Vec<String>,
@@ -102,7 +102,7 @@ pub async fn apply(
     let mut errors = errors_of(&writes, &outcomes);
     errors.extend(tidied);
     errors.extend(run.settle_pending(&outcomes).await);
-    errors.extend(run.record_outcome(&writes, errors.is_empty()).await);
+    errors.extend(run.record_outcome(&writes).await);
     let pending = if due.is_empty() && plan.pending.is_empty() {
         0
     } else {
@@ -246,9 +246,11 @@ impl Run<'_> {
 
     /// The record lists what is really there: not levels that could not be created, and levels
     /// that could not be deleted still.
-    async fn record_outcome(&self, writes: &ConfigWrites, clean: bool) -> Option<String> {
+    async fn record_outcome(&self, writes: &ConfigWrites) -> Option<String> {
         let plan = self.guarded.plan();
-        if clean && self.options.forget {
+        // What is pending is recorded on its own: a record that lists nothing and still names an
+        // owner who is gone would only be in the next one's way.
+        if self.options.forget && writes.failed.is_empty() {
             return Some(self.store.delete_record(self.ns).await.err()?.to_string());
         }
         let failed_create = |change: &&crate::plan::Change| {

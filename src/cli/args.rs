@@ -7,6 +7,7 @@ use std::time::Duration;
 /// Where the embedded store is when `--local` names no file.
 pub(super) const LOCAL_DEFAULT: &str = ".zae-limits/local.db";
 /// The table of the embedded store when `--stack` names none.
+#[cfg(feature = "local")]
 pub(super) const LOCAL_TABLE: &str = "rate-limits";
 
 /// The whole command line.

@@ -1,7 +1,9 @@
 //! From the global options to a store, and to the answer of "whose table is this".
 
 use super::Context;
-use super::args::{Global, LOCAL_TABLE};
+use super::args::Global;
+#[cfg(feature = "local")]
+use super::args::LOCAL_TABLE;
 use super::error::CliError;
 use crate::manifest::printable;
 use crate::model::NamespaceName;
@@ -215,6 +217,7 @@ async fn open_local(_: &Context, _: &Path, _: Purpose) -> Result<Target, CliErro
 }
 
 /// The table of the embedded store.
+#[cfg(feature = "local")]
 pub(super) fn local_table(global: &Global) -> &str {
     let named = global.stack.as_deref().filter(|name| !name.is_empty());
     named.unwrap_or(LOCAL_TABLE)

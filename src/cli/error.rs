@@ -86,12 +86,14 @@ pub(super) enum CliError {
         host: String,
     },
     /// The file is not an embedded store.
+    #[cfg(feature = "local")]
     #[error("{path} is not an embedded store: name the file of one with --local=PATH", path = .path.display())]
     NotAStore {
         /// The file.
         path: PathBuf,
     },
     /// A port could not be listened on.
+    #[cfg(feature = "local")]
     #[error(
         "could not listen on port {port} of this machine, choose another with --port, or 0 for any"
     )]
@@ -103,6 +105,7 @@ pub(super) enum CliError {
         source: io::Error,
     },
     /// There is no embedded store yet.
+    #[cfg(feature = "local")]
     #[error("there is no embedded store at {path}: `zae-limits --local apply -f PATH` makes one", path = .path.display())]
     NoLocalStore {
         /// Where one was looked for.
@@ -152,8 +155,9 @@ impl CliError {
             | CliError::BadPlanFile { .. }
             | CliError::Store(_)
             | CliError::NoNamespace { .. }
-            | CliError::NoNamespaces { .. }
-            | CliError::Listen { .. }
+            | CliError::NoNamespaces { .. } => Exit::Error,
+            #[cfg(feature = "local")]
+            CliError::Listen { .. }
             | CliError::NotAStore { .. }
             | CliError::NoLocalStore { .. } => Exit::Error,
         }

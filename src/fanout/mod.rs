@@ -185,11 +185,12 @@ impl<'a> Fanouts<'a> {
             ranks[usize::from(entity)].push(owed);
         }
         for rank in &ranks {
-            let running = stream::iter(rank.iter().map(|owed| self.run_one(owed)));
+            // By index: a stream of closures over references is not `Send`.
+            let running = stream::iter(0..rank.len()).map(|index| self.run_one(rank[index]));
             outcomes.extend(running.buffered(LEVELS).collect::<Vec<_>>().await);
         }
         if !self.settings.settle.is_zero() {
-            self.settle(&mut outcomes, written_at).await;
+            outcomes = self.settle(outcomes, written_at).await;
         }
         for outcome in &mut outcomes {
             if self.settings.stop.is_set() && matches!(outcome.ended, Ended::OutOfTime) {
@@ -218,27 +219,26 @@ impl<'a> Fanouts<'a> {
 
     /// Waits until acquires that were in flight at the config writes have landed, then reads what
     /// the buckets show and mends it.
-    async fn settle(&self, outcomes: &mut [Outcome], written_at: EpochMs) {
-        let mut due: Vec<&mut Outcome> = outcomes
-            .iter_mut()
-            .filter(|outcome| outcome.owed.kind == FanoutKind::Access && outcome.has_landed())
-            .collect();
-        if due.is_empty() {
-            return;
+    async fn settle(&self, outcomes: Vec<Outcome>, written_at: EpochMs) -> Vec<Outcome> {
+        let is_due =
+            |outcome: &Outcome| outcome.owed.kind == FanoutKind::Access && outcome.has_landed();
+        if !outcomes.iter().any(is_due) {
+            return outcomes;
         }
         let settle_ms = u64::try_from(self.settings.settle.as_millis()).unwrap_or(u64::MAX);
         let waited_ms = self.clock.now().0.saturating_sub(written_at.0);
         let left = Duration::from_millis(settle_ms.saturating_sub(waited_ms));
         // Whichever ends the wait: a pass that may not begin says so itself.
         let _ = tokio::time::timeout(left, self.settings.stop.wait()).await;
-        let mends = due.iter_mut().map(|outcome| async {
-            let ended = access::mend(self, &outcome.owed, &mut outcome.tally).await;
-            outcome.ended = ended.unwrap_or_else(Ended::Failed);
+        // By value: a stream of closures over references is not `Send`.
+        let mends = stream::iter(outcomes).map(|mut outcome| async move {
+            if is_due(&outcome) {
+                let ended = access::mend(self, &outcome.owed, &mut outcome.tally).await;
+                outcome.ended = ended.unwrap_or_else(Ended::Failed);
+            }
+            outcome
         });
-        stream::iter(mends)
-            .buffered(LEVELS)
-            .collect::<Vec<()>>()
-            .await;
+        mends.buffered(LEVELS).collect().await
     }
 
     fn is_out_of_time(&self) -> bool {

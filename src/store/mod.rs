@@ -4,6 +4,7 @@
 //! requests. Nothing here decides what to write; nothing here knows manifests or plans.
 
 mod bucket;
+#[cfg(feature = "cli")]
 mod caller;
 mod change;
 mod config;
@@ -37,6 +38,8 @@ pub use embedded::Embedded;
 pub use error::{Place, StoreError};
 pub use pending::Claim;
 pub use record::RecordDelta;
+#[cfg(feature = "local")]
+pub use seed::Seeded;
 #[cfg(feature = "local")]
 pub use serve::serve;
 
@@ -86,5 +89,3 @@ impl Store {
         StoreError::from_sdk(act, error).at(&self.place)
     }
 }
-#[cfg(feature = "local")]
-pub use seed::Seeded;
