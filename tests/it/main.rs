@@ -1,6 +1,8 @@
 //! The one integration-test binary: a list of its modules.
 
 mod bucket_items;
+#[cfg(unix)]
+mod cli;
 mod crash;
 mod cron;
 mod differential;
@@ -17,6 +19,7 @@ mod plan;
 mod property;
 mod scenario;
 mod schedule;
+mod seed;
 mod store_connect;
 mod store_create;
 mod store_embedded;
