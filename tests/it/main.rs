@@ -3,9 +3,9 @@
 mod crash;
 mod cron;
 mod differential;
-mod lambda;
 mod fixture;
 mod in_flight;
+mod lambda;
 mod layers;
 mod manifest;
 mod plan;
