@@ -240,6 +240,23 @@ impl From<&Outcome> for FanoutReport {
     }
 }
 
+/// What became of fan-outs that earlier applies left.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ResumeReport {
+    /// How many were taken over.
+    pub resumed: usize,
+    /// Buckets written by all of them together.
+    pub stamped: u64,
+    /// Fan-outs still owed, by whomever.
+    pub pending: usize,
+    /// The fan-outs that ran.
+    pub fanouts: Vec<FanoutReport>,
+    /// What failed, one line each.
+    pub errors: Vec<String>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
 /// What an apply did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ApplyReport {

@@ -11,13 +11,14 @@ use super::{Function, FunctionError, log, metrics, source};
 use crate::manifest::{Manifest, OutOfBand, parse_json};
 use crate::model::{ManifestOwner, NamespaceId, NamespaceName};
 use crate::plan::{PlanOptions, Policy};
-use crate::reconcile::ApplyOptions;
+use crate::reconcile::{self, ApplyOptions};
 use crate::report::{ApplyReport, PlanReport};
+use crate::store::Store;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// What can be asked for.
-pub const ACTIONS: [&str; 2] = ["plan", "apply"];
+pub const ACTIONS: [&str; 3] = ["plan", "apply", "resume"];
 
 /// The fields of a direct invoke. A field that is not known is refused: a guard that is misspelt
 /// must not be a guard that is not there.
@@ -66,6 +67,7 @@ impl Function {
     ) -> Result<Value, FunctionError> {
         let action = match event.get("action") {
             None | Some(Value::Null) => "plan".to_owned(),
+            Some(Value::String(action)) if action.is_empty() => "plan".to_owned(),
             Some(Value::String(action)) => action.chars().take(64).collect(),
             Some(_) => "not a text".to_owned(),
         };
@@ -100,21 +102,25 @@ impl Function {
         if !event.is_object() {
             return Err(Failure::Event("it is not an object".to_owned()));
         }
+        // Before the fields: those of an action that is not known are not known either.
         if !ACTIONS.contains(&action) {
             return Err(Failure::UnknownAction(action.to_owned()));
         }
         let ask: Ask =
             serde_json::from_value(event).map_err(|error| Failure::Event(error.to_string()))?;
-        debug_assert!(ask.action.as_deref().is_none_or(|named| named == action));
+        let action = given(&ask.action).unwrap_or(action);
         let table = given(&ask.table_name)
             .or(self.options().table.as_deref())
             .ok_or(Failure::NoTable(Spelling::Fields))?;
-        let manifest = ask.manifest()?;
         let id = given(&ask.namespace_id)
             .map(NamespaceId::parse)
             .transpose()
             .map_err(|error| Failure::Namespace(error.to_string()))?;
         let store = self.tables().open(table).await?;
+        if action == "resume" {
+            return self.resume(&ask, &store, id, budget).await;
+        }
+        let manifest = ask.manifest()?;
         let (_, namespace_id) = source::namespace(&store, Some(manifest.namespace()), id).await?;
         let full = ask.full.unwrap_or_default();
         let intent = Intent {
@@ -153,6 +159,61 @@ impl Function {
             summary,
             table: table.to_owned(),
             namespace: manifest.namespace().to_string(),
+        })
+    }
+
+    /// Finishes what earlier applies of a namespace left. Needs no manifest.
+    async fn resume(
+        &self,
+        ask: &Ask,
+        store: &Store,
+        id: Option<NamespaceId>,
+        budget: Budget,
+    ) -> Result<Said, Failure> {
+        let named = given(&ask.namespace).or_else(|| ask.manifest.as_ref()?["namespace"].as_str());
+        let name = named
+            .map(NamespaceName::parse)
+            .transpose()
+            .map_err(|error| Failure::Namespace(error.to_string()))?;
+        let (name, id) = source::namespace(store, name.as_ref(), id).await?;
+        let Some(ns) = id else {
+            return Err(Failure::Namespace(format!(
+                "the namespace {:?} is not registered in table {}: name another one",
+                name.as_str(),
+                store.table()
+            )));
+        };
+        let options = ApplyOptions {
+            fanout: self.fanout_until(budget.work_until()),
+            ..ApplyOptions::default()
+        };
+        let report = reconcile::resume(store, self.clock(), &ns, &options, &()).await?;
+        let answer = json!({
+            "status": "resumed",
+            "changes": [],
+            "created": 0,
+            "updated": 0,
+            "deleted": 0,
+            "unchanged": 0,
+            "full": false,
+            "resumed": report.resumed > 0,
+            "resumed_fanouts": report.resumed,
+            "stamped": report.stamped,
+            "pending": report.pending,
+            "errors": report.errors,
+        });
+        let summary = Summary {
+            status: Some("resumed"),
+            stamped: report.stamped,
+            pending: report.pending,
+            errors: report.errors,
+            ..Summary::default()
+        };
+        Ok(Said {
+            answer,
+            summary,
+            table: store.table().to_owned(),
+            namespace: name.to_string(),
         })
     }
 }

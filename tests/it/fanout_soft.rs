@@ -83,8 +83,9 @@ async fn a_resource_stamps_those_who_follow_it_and_takes_its_stamps_back() {
 #[tokio::test]
 async fn the_system_stamps_those_who_have_no_other_level() {
     let world = inhabited().await;
-    let hard = limits("rpm: { capacity: 10 }");
-    store_level(&world, &level("resource", "gpt-4"), &hard).await;
+    // Soft and not yet stamped: that is for the resource's own fan-out to do.
+    let resource = limits("tpm: { capacity: 10, soft: true }");
+    store_level(&world, &level("resource", "gpt-4"), &resource).await;
     let soft = limits("rpm: { capacity: 10, soft: true }, tpm: { capacity: 1 }");
     store_level(&world, &Level::System, &soft).await;
     let changed = after(&world, Level::System).await;

@@ -2,6 +2,10 @@
 //! local HTTP sink.
 
 mod events;
+mod fuzz;
+mod invoke;
+mod respond;
 
 mod rig;
 mod sink;
+mod timing;

@@ -13,8 +13,9 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("table", &["model"]),
     ("store", &["model", "table"]),
     ("fanout", &["clock", "model", "store", "table"]),
-    ("affected", &["model", "plan", "store", "table"]),
+    // Of the fan-out, its settings: an apply has one deadline and one way to be stopped.
     ("apply", &["clock", "fanout", "model", "plan", "store"]),
+    ("affected", &["model", "plan", "store", "table"]),
     (
         "report",
         &["affected", "fanout", "manifest", "model", "plan"],

@@ -227,3 +227,29 @@ async fn a_level_that_cannot_be_written_does_not_keep_the_others_from_being_writ
     );
     assert_eq!(world.store.pending(&world.ns).await.expect("pending"), []);
 }
+
+#[tokio::test]
+async fn of_two_owners_who_planned_at_once_the_second_writes_nothing() {
+    let world = inhabited().await;
+    let owner = |logical_id: &str| ManifestOwner::Stack {
+        stack_id: "arn:aws:cloudformation:eu-central-1:123456789012:stack/limits/1".to_owned(),
+        logical_id: logical_id.to_owned(),
+    };
+    let planned = async |logical_id, yaml| {
+        let plan = world.plan(&manifest(yaml)).await;
+        plan.guard(&Policy::strict(owner(logical_id)))
+            .expect("nobody owns it yet")
+    };
+    let first = planned("First", "resources: { gpt-4: { disabled: true } }").await;
+    let second = planned("Second", "resources: { claude-3: { disabled: true } }").await;
+    carry_out(&world, &first).await;
+    let before = world.dump().await;
+    let options = World::options();
+    let refused = reconcile::apply(&world.store, &world.clock, &second, &options, &()).await;
+    assert_eq!(
+        refused.expect_err("refused").to_string(),
+        "the namespace was taken on by resource \"First\" of stack \
+         \"arn:aws:cloudformation:eu-central-1:123456789012:stack/limits/1\" since it was planned: plan again"
+    );
+    assert_eq!(world.dump().await, before);
+}

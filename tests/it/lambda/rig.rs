@@ -8,12 +8,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use zae_limits::fanout::Settings;
-use zae_limits::lambda::{Function, FunctionError, Invocation, MOST_BYTES, Options, Tables};
+use zae_limits::lambda::{Function, FunctionError, Invocation, MOST_BYTES, Options, Tables, log};
 use zae_limits::store::{Place, Store};
 
 pub const STACK: &str = "arn:aws:cloudformation:eu-central-1:123456789012:stack/tenants/0a1b2c3d-0000-1111-2222-333344445555";
@@ -58,12 +59,22 @@ pub struct Rig {
     pub function: Function,
     pub logs: Lines,
     pub metrics: Lines,
-    _logging: DefaultGuard,
+    logging: Option<DefaultGuard>,
 }
 
 impl Rig {
     pub async fn new() -> Rig {
         Rig::over(World::new().await).await
+    }
+
+    /// A rig for many requests: logs at the level that a deployed function has.
+    pub async fn quiet() -> Rig {
+        let mut rig = Rig::new().await;
+        let written = rig.logs.clone();
+        rig.logging = None;
+        let subscriber = log::subscriber(Level::INFO, move || written.clone());
+        rig.logging = Some(tracing::subscriber::set_default(subscriber));
+        rig
     }
 
     pub async fn over(world: World) -> Rig {
@@ -114,7 +125,7 @@ impl Rig {
             world,
             logs,
             metrics,
-            _logging: logging,
+            logging: Some(logging),
         }
     }
 
