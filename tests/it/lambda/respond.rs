@@ -2,8 +2,10 @@
 
 use super::rig::{Rig, well_formed};
 use super::sink::{Act, Sink};
+use crate::world::World;
 use serde_json::{Value, json};
 use std::time::Duration;
+use zae_limits::clock::Clock;
 use zae_limits::lambda::{FunctionError, Invocation, RespondError};
 use zae_limits::model::EpochMs;
 
@@ -66,7 +68,9 @@ async fn a_refusal_is_final_and_the_runtime_hears_of_it() {
 
 #[tokio::test]
 async fn a_sink_that_never_answers_costs_no_more_than_the_time_there_is() {
-    let rig = Rig::new().await;
+    let mut world = World::new().await;
+    world.clock = Clock::system();
+    let rig = Rig::over(world).await;
     let began = tokio::time::Instant::now();
     let (told, puts) = send(&rig, &[Act::Never; 20], 2).await;
     assert!(
