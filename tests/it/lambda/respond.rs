@@ -1,12 +1,13 @@
 //! The PUT, when the other side misbehaves, and what the runtime is told then.
 
-use super::rig::{Rig, well_formed};
+use super::rig::{Lines, Rig, well_formed};
 use super::sink::{Act, Sink};
 use crate::world::World;
 use serde_json::{Value, json};
 use std::time::Duration;
+use tracing::Level;
 use zae_limits::clock::Clock;
-use zae_limits::lambda::{FunctionError, Invocation, RespondError};
+use zae_limits::lambda::{FunctionError, Invocation, RespondError, log};
 use zae_limits::model::EpochMs;
 
 fn create() -> Value {
@@ -192,4 +193,22 @@ async fn logs_and_metrics_say_what_was_done_and_for_whom() {
     assert_eq!(line["Applied"], 1);
     assert_eq!(line["Failed"], 0);
     assert_eq!(line["_aws"]["Timestamp"], rig.world.clock.now().0);
+}
+
+#[test]
+fn at_the_finest_level_the_crates_below_still_say_nothing() {
+    let lines = Lines::default();
+    let written = lines.clone();
+    let subscriber = log::subscriber(Level::TRACE, move || written.clone());
+    tracing::subscriber::with_default(subscriber, || {
+        tracing::trace!(target: "lambda_runtime::layers", body = Sink::TARGET, "raw event");
+        tracing::error!(target: "lambda_runtime::layers", error = Sink::TARGET, "cannot decode");
+        tracing::debug!(target: "hyper::client", uri = Sink::TARGET, "sending");
+        tracing::trace!(target: "zae_limits::lambda", "ours");
+    });
+    let text = lines.text();
+    assert!(
+        text.contains("ours") && !text.contains(Sink::SECRET),
+        "{text}"
+    );
 }

@@ -1,7 +1,6 @@
 //! Deadlines, panics, tables that throttle or fail, and two deliveries at once.
 
 use super::rig::{Rig, STACK, well_formed};
-use super::sink::Act;
 use crate::transport::{Counted, Fault, Landing, Latency, Throttle, over};
 use crate::world::{NOW, World, s};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
@@ -324,5 +323,27 @@ async fn an_apply_by_the_command_line_is_anothers() {
     let record = rig.world.store.record(&rig.world.ns).await.expect("a read");
     let owner = record.and_then(|record| record.owner).expect("an owner");
     assert!(owner.to_string().contains(STACK), "{owner}");
-    rig.sink.acts(&[Act::Status(200)]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_does_not_lead_a_bundled_manifest_out_of_the_root() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("root");
+    std::fs::create_dir(&root).expect("a folder");
+    let text = "namespace: tenant-alpha\nresources: {gpt-4: {disabled: true}}\n";
+    std::fs::write(folder.path().join("outside.yaml"), text).expect("a file");
+    std::fs::write(root.join("inside.yaml"), text).expect("a file");
+    for (link, to) in [("in.yaml", "inside.yaml"), ("out.yaml", "../outside.yaml")] {
+        std::os::unix::fs::symlink(to, root.join(link)).expect("a link");
+    }
+    let mut options = Rig::options();
+    options.root = Some(root);
+    let rig = Rig::with_options(World::new().await, options).await;
+    let from = |path: &str| rig.event("Create", json!({"ManifestPath": path}));
+    let body = rig.answered(from("out.yaml")).await;
+    let reason = body["Reason"].as_str().expect("a reason");
+    assert!(reason.contains("out of the function's root"), "{reason}");
+    assert_eq!(rig.levels().await, Vec::<String>::new());
+    assert_eq!(rig.answered(from("in.yaml")).await["Status"], "SUCCESS");
 }
