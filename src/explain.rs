@@ -4,14 +4,14 @@
 use crate::clock::Clock;
 use crate::model::resolve::{Step, Walk};
 use crate::model::{
-    AccessMode, EntityId, EpochMs, Level, LevelConfig, Meta, NamespaceId, ResourceName, Scope,
+    AccessMode, EntityId, EpochMs, Level, LevelConfig, NamespaceId, ResourceName, Scope,
     StoredLevel,
 };
 use crate::report::LevelName;
 use crate::store::{BucketStamps, Store, StoreError};
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that decides about one entity at one resource.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -60,7 +60,7 @@ pub struct CascadeWalk {
     /// The level that set the policy; null when the entity's own record did, or nobody.
     pub winner: Option<Step>,
     /// The parent.
-    pub parent: Option<EntityId>,
+    pub parent: Option<String>,
     /// Whether the entity has a record of its own.
     pub has_record: bool,
 }
@@ -130,12 +130,15 @@ pub async fn explain(
     resource: &ResourceName,
 ) -> Result<Explanation, StoreError> {
     let levels = walk_levels(entity, resource);
-    let (stored, meta, stamps) = tokio::try_join!(
+    let only = BTreeSet::from([entity.clone()]);
+    let (stored, mut owners, stamps) = tokio::try_join!(
         store.levels(ns, levels.iter().map(|(_, level)| level)),
-        store.meta(ns, entity),
+        store.owners(ns, &only),
         store.shard_stamps(ns, entity, resource),
     )?;
     let now = clock.now();
+    let owner = owners.remove(entity).transpose()?;
+    let record = owner.map(|owner| (owner.cascade, owner.parent));
     let config = |step| {
         let (_, level) = levels.iter().find(|(other, _)| *other == step)?;
         stored.get(level).map(|stored| &stored.config)
@@ -161,7 +164,7 @@ pub async fn explain(
             winner: walk.limits().map(|(step, _)| step),
             steps: steps(&levels, &stored, limits_value),
         },
-        cascade: cascade(walk, meta),
+        cascade: cascade(walk, record),
         shards: stamps
             .iter()
             .map(|(shard, stamps)| shard_report(*shard, *stamps, access.mode, now))
@@ -223,12 +226,12 @@ fn limits_value(config: &LevelConfig) -> Value {
     }
 }
 
-fn cascade(walk: Walk<'_>, meta: Option<Meta>) -> CascadeWalk {
+/// `record` is the entity's own: its policy and its parent.
+fn cascade(walk: Walk<'_>, record: Option<(bool, Option<String>)>) -> CascadeWalk {
     let winner = walk.cascade();
-    let own = meta.as_ref().is_some_and(|meta| meta.cascade);
+    let has_record = record.is_some();
+    let (own, parent) = record.unwrap_or_default();
     let policy = winner.map_or(own, |(_, policy)| policy);
-    let has_record = meta.is_some();
-    let parent = meta.and_then(|meta| meta.parent);
     CascadeWalk {
         cascades: policy && parent.is_some(),
         policy,

@@ -18,7 +18,7 @@ use crate::manifest::Manifest;
 use crate::model::{EpochMs, Level, NamespaceId, Owed};
 use crate::plan::{Action, GuardedPlan, Plan, PlanOptions, Requirement, plan, ratchet};
 use crate::report::{ApplyReport, FanoutReport, PlanReport, Status};
-use crate::store::{Author, Claim, RecordDelta, Store, StoreError};
+use crate::store::{Author, Claim, RecordDelta, Store, StoreError, Takeover};
 use std::collections::BTreeSet;
 
 /// How often the oldest client version is raised while others raise it too.
@@ -86,14 +86,14 @@ pub async fn apply(
         claim: pending::new_claim(options, began),
     };
     raise_client_min(store, plan.requirement).await?;
+    run.record_intent().await?;
     let resumed = if plan.pending.is_empty() {
         Vec::new()
     } else {
         pending::claim(store, &ns, &run.claim).await?
     };
     let owed: Vec<Owed> = plan.owed.iter().cloned().collect();
-    run.record_intent().await?;
-    store.write_ahead(&ns, &owed, &run.claim).await?;
+    run.write_ahead(&owed, &resumed).await?;
     let writes = run.write_configs().await;
     let tidied = run.tidy(&writes, !resumed.is_empty()).await;
     let due: BTreeSet<Owed> = owed
@@ -147,14 +147,46 @@ impl Run<'_> {
         let delta = RecordDelta {
             managed,
             switches: switches.into_iter().map(|(l, s)| (l.clone(), *s)).collect(),
-            owner: plan.record.owner.clone(),
+            owner: self.takeover(true),
             remembers: plan
                 .record_before
                 .as_ref()
                 .is_none_or(|before| before.switches.is_some()),
             ..RecordDelta::default()
         };
-        self.store.update_record(self.ns, &delta).await
+        self.store.update_record(self.ns, &delta).await?;
+        Ok(())
+    }
+
+    fn takeover(&self, or_fail: bool) -> Option<Takeover> {
+        let plan = self.guarded.plan();
+        let from = plan
+            .record_before
+            .as_ref()
+            .and_then(|record| record.owner.clone());
+        Some(Takeover {
+            from,
+            to: plan.record.owner.clone()?,
+            or_fail,
+        })
+    }
+
+    /// Records what is owed. When that fails nothing else is written, and what was taken over is
+    /// given back at once.
+    async fn write_ahead(&self, owed: &[Owed], resumed: &[Owed]) -> Result<(), StoreError> {
+        let written = self.store.write_ahead(self.ns, owed, &self.claim).await;
+        if written.is_err() {
+            let shares = [owed, resumed].concat();
+            let token = &self.claim.token;
+            if let Err(error) = self
+                .store
+                .expire(self.ns, &shares, token, self.clock.now())
+                .await
+            {
+                tracing::warn!(%error, "leases of this apply must run out before another goes on");
+            }
+        }
+        written
     }
 
     async fn write_configs(&self) -> ConfigWrites {
@@ -227,7 +259,7 @@ impl Run<'_> {
                 .into_iter()
                 .filter(|(level, _)| here(&level))
                 .collect(),
-            owner: plan.record.owner.clone(),
+            owner: self.takeover(false),
             applied_hash: plan
                 .record
                 .applied_hash

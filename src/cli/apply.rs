@@ -29,7 +29,13 @@ struct Wanted {
 pub(super) async fn run(context: &Context, args: &args::Apply) -> Result<Exit, CliError> {
     let wanted = wanted(context, args)?;
     let asks = !args.yes && prompt::can_ask(context);
-    let target = connect::open(context, Purpose::Write).await?;
+    // What cannot be confirmed is only shown: not even an embedded store is made for it.
+    let purpose = if args.yes || asks {
+        Purpose::Write
+    } else {
+        Purpose::ReadOrEmpty
+    };
+    let target = connect::open(context, purpose).await?;
     if let Some(saved) = &wanted.saved {
         saved.check_place(target.table(), target.host())?;
     }
@@ -238,7 +244,17 @@ fn finish(
     let partial = reports
         .iter()
         .any(|report| report.status == Status::Partial);
-    let body = json!({ "reports": reports });
+    let status = match (
+        partial,
+        reports
+            .iter()
+            .any(|report| report.status == Status::Applied),
+    ) {
+        (true, _) => Status::Partial,
+        (false, true) => Status::Applied,
+        (false, false) => Status::Unchanged,
+    };
+    let body = json!({ "status": status, "reports": reports });
     if let Some(error) = failure {
         return Ok(context.out.failed_with("apply", &error, body));
     }

@@ -86,7 +86,7 @@ pub(super) fn refuse_remote_options(global: &Global) -> Result<(), CliError> {
 
 async fn remote(context: &Context, purpose: Purpose) -> Result<Target, CliError> {
     let global = &context.global;
-    let Some(table) = &global.stack else {
+    let Some(table) = global.stack.as_ref().filter(|name| !name.is_empty()) else {
         return Err(CliError::usage(
             "which table? pass --stack NAME, set ZAEL_STACK, or use the embedded store with --local",
         ));
@@ -94,7 +94,7 @@ async fn remote(context: &Context, purpose: Purpose) -> Result<Target, CliError>
     let connection = Connection {
         region: global.region.clone(),
         profile: global.profile.clone(),
-        endpoint_url: global.endpoint_url.clone(),
+        endpoint_url: global.endpoint_url.clone().or_else(endpoint_of_environment),
         ..Connection::default()
     };
     let connected = connection.open().await?;
@@ -134,6 +134,17 @@ async fn remote(context: &Context, purpose: Purpose) -> Result<Target, CliError>
             })
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// The endpoint that the environment names for DynamoDB alone. The SDK obeys it too, and does not
+/// tell; without knowing it a table elsewhere would be shown as one of the region.
+fn endpoint_of_environment() -> Option<String> {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let ignored = set("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
+    match ignored.is_some_and(|ignored| ignored.eq_ignore_ascii_case("true")) {
+        true => None,
+        false => set("AWS_ENDPOINT_URL_DYNAMODB"),
     }
 }
 
@@ -205,5 +216,6 @@ async fn open_local(_: &Context, _: &Path, _: Purpose) -> Result<Target, CliErro
 
 /// The table of the embedded store.
 pub(super) fn local_table(global: &Global) -> &str {
-    global.stack.as_deref().unwrap_or(LOCAL_TABLE)
+    let named = global.stack.as_deref().filter(|name| !name.is_empty());
+    named.unwrap_or(LOCAL_TABLE)
 }

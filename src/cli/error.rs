@@ -225,8 +225,8 @@ pub(super) fn allowed_by(refusal: &Refusal) -> Option<String> {
 /// A refusal with what to do about it, as one line.
 pub(super) fn refusal_line(refusal: &Refusal) -> String {
     match (allowed_by(refusal), refusal.guard()) {
-        (Some(flag), _) => format!("{refusal}: allow it with {flag}"),
-        (None, Guard::Stale) => format!("{refusal}: plan again, and review what changed"),
+        (Some(flag), _) => format!("{refusal}; allow it with {flag}"),
+        (None, Guard::Stale) => format!("{refusal}; plan again, and review what changed"),
         (None, _) => refusal.to_string(),
     }
 }

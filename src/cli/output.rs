@@ -147,10 +147,12 @@ impl Output {
         } else {
             "error:".to_owned()
         };
-        for line in error.message().lines() {
+        let message = error.message();
+        for (index, line) in message.lines().enumerate() {
+            let line = super::render::text::safe(line);
             match error {
-                // Usage goes on for several lines of which only the first is the error.
-                CliError::Usage { .. } if !error.message().starts_with(line) => self.say(line),
+                // Usage goes on for several lines, of which only the first is the error.
+                CliError::Usage { .. } if index > 0 => self.say(&line),
                 _ => self.say(&format!("{start} {line}")),
             }
         }

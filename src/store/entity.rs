@@ -1,25 +1,10 @@
-//! Reading what is known of one entity: its META, and the stamps of its buckets of one resource.
+//! Reading the stamps of one entity's buckets of one resource.
 
 use super::{BucketStamps, Store, StoreError};
-use crate::model::{EntityId, Meta, NamespaceId, ResourceName, Scope};
-use crate::table::{BucketId, keys, meta};
+use crate::model::{EntityId, NamespaceId, ResourceName, Scope};
+use crate::table::{BucketId, keys};
 
 impl Store {
-    /// An entity's META; `None` when no client has made one.
-    ///
-    /// # Errors
-    /// [`StoreError`] when it cannot be read.
-    pub async fn meta(
-        &self,
-        ns: &NamespaceId,
-        entity: &EntityId,
-    ) -> Result<Option<Meta>, StoreError> {
-        match self.get("read the entity", &keys::meta(ns, entity)).await? {
-            None => Ok(None),
-            Some(item) => Ok(Some(meta::decode(&item)?)),
-        }
-    }
-
     /// The stamps of every shard of an entity and a resource, by shard. Which shards there are is
     /// asked of an index, which may lag by a moment; what they carry is read consistently.
     ///

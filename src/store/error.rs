@@ -130,6 +130,13 @@ pub enum StoreError {
         act: Cow<'static, str>,
     },
 
+    /// Another owner took the namespace between plan and apply. Nothing was written.
+    #[error("the namespace was taken on by {owner} since it was planned: plan again")]
+    OwnerChanged {
+        /// Who, as people read it.
+        owner: String,
+    },
+
     /// A transaction was cancelled.
     #[error("could not {act}: the transaction was cancelled ({}): run it again", .reasons.join(", "))]
     TransactionCancelled {

@@ -37,7 +37,7 @@ pub use create::create_table;
 pub use embedded::Embedded;
 pub use error::{Place, StoreError};
 pub use pending::Claim;
-pub use record::RecordDelta;
+pub use record::{RecordDelta, Takeover};
 #[cfg(feature = "local")]
 pub use seed::Seeded;
 #[cfg(feature = "local")]

@@ -229,7 +229,7 @@ pub(in crate::cli) fn markdown(explanation: &Explanation, namespace: &str) -> St
     table("access", &explanation.access.steps, switch_text);
     table("limits", &explanation.limits.steps, limits_text);
     let cascade = safe_markdown(&cascade_sentence(&explanation.cascade));
-    let _ = write!(out, "**Cascade:** {cascade}\n");
+    let _ = writeln!(out, "**Cascade:** {cascade}");
     for shard in &explanation.shards {
         let verdict = match shard.verdict {
             Verdict::Match => "as it must",

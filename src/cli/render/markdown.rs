@@ -5,15 +5,21 @@ use super::text;
 use crate::report::{ApplyReport, PlanReport, Status};
 use std::fmt::Write;
 
+/// What has a meaning in Markdown or in the HTML inside of it.
+const MARKUP: &str = "\\`*_{}[]<>()#!|~&^$";
+
 /// A text in which nothing is markup and nothing can act on a terminal.
 pub(in crate::cli) fn safe(text: &str) -> String {
     let mut safe = String::new();
     for c in text::safe(text).chars() {
-        if c.is_ascii_punctuation() && !matches!(c, '.' | ',' | ':' | '/' | '-' | '+' | '\'' | '=')
-        {
+        if MARKUP.contains(c) {
             safe.push('\\');
         }
         safe.push(c);
+        if c == '@' {
+            // Nobody is to be notified of what stands in a report.
+            safe.push_str("<!-- -->");
+        }
     }
     safe
 }

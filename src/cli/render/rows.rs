@@ -49,7 +49,9 @@ pub(in crate::cli) struct Row {
 
 /// The rows of a plan, dangers first, then in the order of writes, then what is kept.
 pub(in crate::cli) fn rows(plan: &PlanReport) -> Vec<Row> {
-    let mut rows: Vec<Row> = plan.changes.iter().flat_map(rows_of).collect();
+    let mut changes: Vec<&ChangeReport> = plan.changes.iter().collect();
+    changes.sort_by_key(|change| order(&change.name));
+    let mut rows: Vec<Row> = changes.into_iter().flat_map(rows_of).collect();
     rows.sort_by_key(|row| row.marker != Marker::Danger);
     rows.extend(plan.kept.iter().map(kept));
     rows
@@ -61,6 +63,13 @@ pub(in crate::cli) fn level_text(name: &LevelName) -> String {
         Some(target) => format!("{} {target}", name.level),
         None => name.level.to_owned(),
     }
+}
+
+/// The order of writes.
+fn order(name: &LevelName) -> (usize, Option<String>) {
+    let ranks = ["system", "resource", "entity"];
+    let rank = ranks.iter().position(|kind| *kind == name.level);
+    (rank.unwrap_or(ranks.len()), name.target.clone())
 }
 
 fn kept(kept: &KeptReport) -> Row {
@@ -220,7 +229,7 @@ pub(in crate::cli) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

@@ -196,7 +196,13 @@ fn fanout_line(report: &ApplyReport, fanout: &FanoutReport, verbose: bool) -> St
     let marker = if fanout.landed { " " } else { "!" };
     let level = safe(&level_text(&fanout.owed.name));
     let mut line = format!("{marker} {level}: {}", fanout_effect(report, fanout));
-    if fanout.found != fanout.stamped {
+    let rest = fanout
+        .found
+        .saturating_sub(fanout.stamped + fanout.vanished + fanout.failed);
+    if fanout.landed && rest > 0 {
+        let others = counted(rest, "other follows", "others follow");
+        let _ = write!(line, "; {others} a more specific level");
+    } else if fanout.found != fanout.stamped {
         let _ = write!(line, ", {} found", grouped(fanout.found));
     }
     if fanout.vanished > 0 {
