@@ -19,7 +19,7 @@ const ATTEMPT: Duration = Duration::from_secs(5);
 /// Attempts, the first one counted.
 const ATTEMPTS: u32 = 10;
 /// The first and the longest bound of the pause between two attempts.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
 /// Why an answer did not arrive.
 #[derive(Debug, Error)]

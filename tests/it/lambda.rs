@@ -5,7 +5,6 @@ mod events;
 mod fuzz;
 mod invoke;
 mod respond;
-
 mod rig;
 mod sink;
 mod timing;

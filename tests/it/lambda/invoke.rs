@@ -43,9 +43,10 @@ async fn plan_reads_apply_writes_and_the_second_plan_is_empty() {
         .await
         .expect("a plan");
     assert_eq!(rig.world.dump().await, before, "a plan writes nothing");
+    // What stops someone comes first.
     let changes = json!([
-        {"action": "create", "level": "system", "target": null},
         {"action": "create", "level": "resource", "target": "gpt-4"},
+        {"action": "create", "level": "system", "target": null},
         {"action": "create", "level": "entity", "target": "user-1/gpt-4"},
     ]);
     assert_eq!(planned["status"], "planned");

@@ -1,10 +1,13 @@
 //! The PUT, when the other side misbehaves, and what the runtime is told then.
 
-use super::rig::{Rig, well_formed};
+use super::rig::{Lines, Rig, well_formed};
 use super::sink::{Act, Sink};
+use crate::world::World;
 use serde_json::{Value, json};
 use std::time::Duration;
-use zae_limits::lambda::{FunctionError, Invocation, RespondError};
+use tracing::Level;
+use zae_limits::clock::Clock;
+use zae_limits::lambda::{FunctionError, Invocation, RespondError, log};
 use zae_limits::model::EpochMs;
 
 fn create() -> Value {
@@ -66,7 +69,9 @@ async fn a_refusal_is_final_and_the_runtime_hears_of_it() {
 
 #[tokio::test]
 async fn a_sink_that_never_answers_costs_no_more_than_the_time_there_is() {
-    let rig = Rig::new().await;
+    let mut world = World::new().await;
+    world.clock = Clock::system();
+    let rig = Rig::over(world).await;
     let began = tokio::time::Instant::now();
     let (told, puts) = send(&rig, &[Act::Never; 20], 2).await;
     assert!(
@@ -188,4 +193,22 @@ async fn logs_and_metrics_say_what_was_done_and_for_whom() {
     assert_eq!(line["Applied"], 1);
     assert_eq!(line["Failed"], 0);
     assert_eq!(line["_aws"]["Timestamp"], rig.world.clock.now().0);
+}
+
+#[test]
+fn at_the_finest_level_the_crates_below_still_say_nothing() {
+    let lines = Lines::default();
+    let written = lines.clone();
+    let subscriber = log::subscriber(Level::TRACE, move || written.clone());
+    tracing::subscriber::with_default(subscriber, || {
+        tracing::trace!(target: "lambda_runtime::layers", body = Sink::TARGET, "raw event");
+        tracing::error!(target: "lambda_runtime::layers", error = Sink::TARGET, "cannot decode");
+        tracing::debug!(target: "hyper::client", uri = Sink::TARGET, "sending");
+        tracing::trace!(target: "zae_limits::lambda", "ours");
+    });
+    let text = lines.text();
+    assert!(
+        text.contains("ours") && !text.contains(Sink::SECRET),
+        "{text}"
+    );
 }

@@ -78,6 +78,10 @@ impl Rig {
     }
 
     pub async fn over(world: World) -> Rig {
+        Rig::with_options(world, Rig::options()).await
+    }
+
+    pub async fn with_options(world: World, options: Options) -> Rig {
         let client = world.client.clone();
         let tables = Tables::given(move |table| {
             let place = Place {
@@ -86,7 +90,7 @@ impl Rig {
             };
             Store::new(client.clone(), place)
         });
-        Rig::with(world, tables, Rig::options()).await
+        Rig::with(world, tables, options).await
     }
 
     pub fn options() -> Options {

@@ -1,7 +1,6 @@
 //! Deadlines, panics, tables that throttle or fail, and two deliveries at once.
 
 use super::rig::{Rig, STACK, well_formed};
-use super::sink::Act;
 use crate::transport::{Counted, Fault, Landing, Latency, Throttle, over};
 use crate::world::{NOW, World, s};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
@@ -35,7 +34,9 @@ async fn running(layers: impl FnOnce(SharedHttpClient) -> SharedHttpClient, buck
     let plain = world.client.clone();
     world.client = Embedded::client_over(layers(embedded.http_client()));
     world.clock = Clock::system();
-    let mut rig = Rig::over(world).await;
+    let mut options = Rig::options();
+    options.fanout.concurrency = 1;
+    let mut rig = Rig::with_options(world, options).await;
     // The test looks at the table past the layers.
     rig.world.client = plain;
     rig
@@ -58,26 +59,38 @@ async fn within(rig: &Rig, event: &Value, ms: u64) -> Value {
 
 #[tokio::test]
 async fn a_deadline_in_the_middle_of_a_fan_out_is_answered_and_the_next_delivery_goes_on() {
-    let latency = Latency(Duration::from_millis(40));
-    let rig = running(|inner| over(inner, latency), 600).await;
+    let latency = Latency(Duration::from_millis(30));
+    let rig = running(|inner| over(inner, latency), 2000).await;
     let event = rig.event("Create", disable(json!({})));
     let began = tokio::time::Instant::now();
-    let body = within(&rig, &event, 1500).await;
+    let body = within(&rig, &event, 4000).await;
     assert!(
-        began.elapsed() < Duration::from_millis(1500),
+        began.elapsed() < Duration::from_millis(4000),
         "answered in time"
     );
     assert_eq!(body["Status"], "FAILED", "{body}");
+    let reason = body["Reason"].as_str().expect("a reason");
+    assert!(
+        reason.contains("1 fan-out still owed") && reason.contains("time ran out"),
+        "{reason}"
+    );
     assert_eq!(rig.levels().await, ["tenant-alpha RESOURCE#gpt-4 true"]);
+    let stamped = disabled(&rig).await;
+    assert!(0 < stamped && stamped < 2000, "{stamped} are stamped");
+    assert_eq!(body["Data"]["Stamped"], stamped.to_string());
     let body = within(&rig, &event, 60_000).await;
     assert_eq!(body["Status"], "SUCCESS", "{body}");
     assert_eq!(body["Data"]["Pending"], "0");
-    for index in [0, 299, 599] {
-        assert_eq!(
-            rig.world.stamp(&format!("user-{index}"), "gpt-4").await,
-            "disabled"
-        );
-    }
+    assert_eq!(disabled(&rig).await, 2000);
+}
+
+/// How many buckets are stamped as disabled.
+async fn disabled(rig: &Rig) -> usize {
+    let dump = rig.world.dump().await;
+    let buckets = dump.iter().filter(|((_, sk), _)| sk == "#STATE");
+    buckets
+        .filter(|(_, item)| item.contains_key("disabled"))
+        .count()
 }
 
 #[tokio::test]
@@ -245,7 +258,7 @@ async fn an_event_delivered_twice_at_once_is_answered_twice_with_success() {
 
 #[tokio::test]
 async fn thousands_of_entities_and_a_quarter_of_a_megabyte_fit_one_small_answer() {
-    let rig = Rig::new().await;
+    let rig = Rig::quiet().await;
     let entities = |switch: &str| -> Value {
         let entity = |index: usize| {
             let name = format!("tenant-alpha:department-0123456789:user-{index:08}@example.com");
@@ -310,5 +323,27 @@ async fn an_apply_by_the_command_line_is_anothers() {
     let record = rig.world.store.record(&rig.world.ns).await.expect("a read");
     let owner = record.and_then(|record| record.owner).expect("an owner");
     assert!(owner.to_string().contains(STACK), "{owner}");
-    rig.sink.acts(&[Act::Status(200)]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_does_not_lead_a_bundled_manifest_out_of_the_root() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("root");
+    std::fs::create_dir(&root).expect("a folder");
+    let text = "namespace: tenant-alpha\nresources: {gpt-4: {disabled: true}}\n";
+    std::fs::write(folder.path().join("outside.yaml"), text).expect("a file");
+    std::fs::write(root.join("inside.yaml"), text).expect("a file");
+    for (link, to) in [("in.yaml", "inside.yaml"), ("out.yaml", "../outside.yaml")] {
+        std::os::unix::fs::symlink(to, root.join(link)).expect("a link");
+    }
+    let mut options = Rig::options();
+    options.root = Some(root);
+    let rig = Rig::with_options(World::new().await, options).await;
+    let from = |path: &str| rig.event("Create", json!({"ManifestPath": path}));
+    let body = rig.answered(from("out.yaml")).await;
+    let reason = body["Reason"].as_str().expect("a reason");
+    assert!(reason.contains("out of the function's root"), "{reason}");
+    assert_eq!(rig.levels().await, Vec::<String>::new());
+    assert_eq!(rig.answered(from("in.yaml")).await["Status"], "SUCCESS");
 }
