@@ -5,7 +5,7 @@
 //! properties at all, only at its id and at who owns what that id names. Answering is not done here.
 
 use super::budget::Budget;
-use super::envelope::{Envelope, RequestType};
+use super::envelope::{Envelope, PROPERTIES, RequestType};
 use super::failure::{Failure, Spelling};
 use super::id::{self, Named};
 use super::pipeline::Intent;
@@ -84,8 +84,11 @@ impl Request<'_> {
 
     /// Create and Update.
     async fn converge(&self, asker: &Asker<'_>) -> Result<Done, Failure> {
+        if let Some(reason) = &self.envelope.unreadable {
+            return Err(Failure::Unreadable(reason.clone()));
+        }
         let Some(properties) = &self.envelope.properties else {
-            return Err(Failure::Missing("ResourceProperties"));
+            return Err(Failure::Missing(PROPERTIES));
         };
         let properties = parse_properties(properties)?;
         let given = properties.table_name.as_deref();
