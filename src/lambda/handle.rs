@@ -207,7 +207,7 @@ impl Request<'_> {
     fn physical_id(&self, table: &str, ns: &NamespaceId, asker: &Asker<'_>) -> String {
         let own = self.envelope.physical_id.as_ref();
         match own.and_then(|own| Some((own, Named::parse(own)?))) {
-            Some((own, named)) if named.is_at(table, ns) => own.clone(),
+            Some((own, named)) if named.is_at(table, ns, asker.stack_id) => own.clone(),
             _ => id::physical_id(table, ns, asker.stack_id, asker.logical_id),
         }
     }
