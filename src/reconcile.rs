@@ -261,6 +261,7 @@ impl Run<'_> {
                 .filter(|_| writes.failed.is_empty()),
             last_applied: Some(self.clock.now()),
             remembers: true,
+            settled: false,
         };
         Some(
             self.store

@@ -31,6 +31,7 @@ mod respond;
 mod source;
 mod summary;
 mod tables;
+mod takeover;
 
 pub use answer::{Answer, MOST_BYTES, Status};
 pub use envelope::{Envelope, RequestType};
