@@ -5,6 +5,7 @@
 //! would have kept it.
 
 use crate::clock::Clock;
+use crate::fanout::Settings;
 use crate::model::{EpochMs, Level, LevelConfig, NamespaceId, Owed, StoredLevel};
 use crate::plan::{Action, Change, GuardedPlan, Plan, fanouts_of};
 use crate::store::StoreError;
@@ -39,8 +40,8 @@ pub struct Writer<'a> {
     pub claim: &'a Claim,
     /// Who writes.
     pub author: Author<'a>,
-    /// When to stop; `None`: never.
-    pub deadline: Option<EpochMs>,
+    /// When to stop.
+    pub settings: &'a Settings,
 }
 
 /// One level on its way.
@@ -58,11 +59,12 @@ impl Writer<'_> {
         let mut writes = ConfigWrites::default();
         for group in groups(plan) {
             for chunk in group.chunks(LEVELS_PER_TRANSACTION) {
-                if self
-                    .deadline
-                    .is_some_and(|deadline| self.clock.now() >= deadline)
-                {
-                    let late = "the time ran out before it was written".to_owned();
+                if self.settings.is_over(self.clock.now()) {
+                    let late = if self.settings.stop.is_set() {
+                        "the apply was interrupted before it was written".to_owned()
+                    } else {
+                        "the time ran out before it was written".to_owned()
+                    };
                     let late = chunk
                         .iter()
                         .map(|change| (change.level.clone(), late.clone()));

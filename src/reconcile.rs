@@ -7,6 +7,10 @@
 //! write may be repeated; what did not land is in the report and stays recorded, so that the next
 //! apply, by whomever, finishes it.
 
+mod pending;
+
+pub use pending::resume;
+
 use crate::apply::{ConfigWrites, Writer};
 use crate::clock::Clock;
 use crate::fanout::{Fanouts, Outcome, Progress, Settings};
@@ -14,14 +18,9 @@ use crate::manifest::Manifest;
 use crate::model::{EpochMs, Level, NamespaceId, Owed};
 use crate::plan::{Action, GuardedPlan, Plan, PlanOptions, Requirement, plan, ratchet};
 use crate::report::{ApplyReport, FanoutReport, PlanReport, Status};
-use crate::store::{Author, Claim, RecordDelta, Store, StoreError};
+use crate::store::{Author, Claim, RecordDelta, Store, StoreError, Takeover};
 use std::collections::BTreeSet;
 
-/// How long an apply that cannot tell its own deadline may run, in milliseconds: the longest any
-/// function can.
-const LONGEST_RUN_MS: u64 = 15 * 60_000;
-/// Added to every lease, for clocks that differ, in milliseconds.
-const LEASE_MARGIN_MS: u64 = 60_000;
 /// How often the oldest client version is raised while others raise it too.
 const RATCHET_ROUNDS: usize = 4;
 
@@ -34,7 +33,7 @@ pub struct ApplyOptions {
     pub fanout: Settings,
     /// Every fan-out of every declared level was planned.
     pub full: bool,
-    /// Once everything has landed, delete the record too: the namespace is given up.
+    /// Once every level is as planned, delete the record too: the namespace is given up.
     pub forget: bool,
     /// What the manifest is warned about, for the report.
     pub warnings: Vec<String>,
@@ -84,13 +83,17 @@ pub async fn apply(
         guarded,
         options,
         progress,
-        claim: claim(options, began),
+        claim: pending::new_claim(options, began),
     };
     raise_client_min(store, plan.requirement).await?;
-    let resumed = run.claim_pending().await?;
-    let owed: Vec<Owed> = plan.owed.iter().cloned().collect();
     run.record_intent().await?;
-    store.write_ahead(&ns, &owed, &run.claim).await?;
+    let resumed = if plan.pending.is_empty() {
+        Vec::new()
+    } else {
+        pending::claim(store, &ns, &run.claim).await?
+    };
+    let owed: Vec<Owed> = plan.owed.iter().cloned().collect();
+    run.write_ahead(&owed, &resumed).await?;
     let writes = run.write_configs().await;
     let tidied = run.tidy(&writes, !resumed.is_empty()).await;
     let due: BTreeSet<Owed> = owed
@@ -101,8 +104,8 @@ pub async fn apply(
     let outcomes = run.fan_out(&due, writes.last_at.unwrap_or(began)).await;
     let mut errors = errors_of(&writes, &outcomes);
     errors.extend(tidied);
-    errors.extend(run.settle_pending(&outcomes).await);
-    errors.extend(run.record_outcome(&writes, errors.is_empty()).await);
+    errors.extend(pending::settle(store, &ns, &run.claim, &outcomes, clock.now()).await);
+    errors.extend(run.record_outcome(&writes).await);
     let pending = if due.is_empty() && plan.pending.is_empty() {
         0
     } else {
@@ -124,37 +127,7 @@ struct Run<'a> {
     claim: Claim,
 }
 
-fn claim(options: &ApplyOptions, now: EpochMs) -> Claim {
-    let token: u128 = rand::random();
-    let until = options
-        .fanout
-        .deadline
-        .unwrap_or(now.plus_ms(LONGEST_RUN_MS));
-    Claim {
-        token: format!("{token:032x}"),
-        lease: until.plus_ms(LEASE_MARGIN_MS),
-        full: options.full,
-        now,
-    }
-}
-
 impl Run<'_> {
-    /// Takes over fan-outs whose applies are certainly gone.
-    async fn claim_pending(&self) -> Result<Vec<Owed>, StoreError> {
-        let mut claimed = Vec::new();
-        if self.guarded.plan().pending.is_empty() {
-            return Ok(claimed);
-        }
-        for pending in self.store.pending(self.ns).await? {
-            if pending.is_claimable(self.claim.now)
-                && self.store.claim(self.ns, &pending, &self.claim).await?
-            {
-                claimed.push(pending.owed);
-            }
-        }
-        Ok(claimed)
-    }
-
     /// Before levels appear or switches are set, the record says that they are this manifest's:
     /// an apply that dies after them leaves nothing that no later one would clean up.
     async fn record_intent(&self) -> Result<(), StoreError> {
@@ -174,14 +147,46 @@ impl Run<'_> {
         let delta = RecordDelta {
             managed,
             switches: switches.into_iter().map(|(l, s)| (l.clone(), *s)).collect(),
-            owner: plan.record.owner.clone(),
+            owner: self.takeover(true),
             remembers: plan
                 .record_before
                 .as_ref()
                 .is_none_or(|before| before.switches.is_some()),
             ..RecordDelta::default()
         };
-        self.store.update_record(self.ns, &delta).await
+        self.store.update_record(self.ns, &delta).await?;
+        Ok(())
+    }
+
+    fn takeover(&self, or_fail: bool) -> Option<Takeover> {
+        let plan = self.guarded.plan();
+        let from = plan
+            .record_before
+            .as_ref()
+            .and_then(|record| record.owner.clone());
+        Some(Takeover {
+            from,
+            to: plan.record.owner.clone()?,
+            or_fail,
+        })
+    }
+
+    /// Records what is owed. When that fails nothing else is written, and what was taken over is
+    /// given back at once.
+    async fn write_ahead(&self, owed: &[Owed], resumed: &[Owed]) -> Result<(), StoreError> {
+        let written = self.store.write_ahead(self.ns, owed, &self.claim).await;
+        if written.is_err() {
+            let shares = [owed, resumed].concat();
+            let token = &self.claim.token;
+            if let Err(error) = self
+                .store
+                .expire(self.ns, &shares, token, self.clock.now())
+                .await
+            {
+                tracing::warn!(%error, "leases of this apply must run out before another goes on");
+            }
+        }
+        written
     }
 
     async fn write_configs(&self) -> ConfigWrites {
@@ -194,7 +199,7 @@ impl Run<'_> {
                 principal: self.options.principal.as_deref(),
                 at: self.claim.now,
             },
-            deadline: self.options.fanout.deadline,
+            settings: &self.options.fanout,
         };
         writer.write(self.guarded).await
     }
@@ -217,38 +222,13 @@ impl Run<'_> {
         fanouts.run(due, written_at).await
     }
 
-    /// Gives up what landed, and ends the lease of what did not, so that the next apply takes it
-    /// over at once.
-    async fn settle_pending(&self, outcomes: &[Outcome]) -> Vec<String> {
-        let (landed, left): (Vec<&Outcome>, Vec<&Outcome>) =
-            outcomes.iter().partition(|outcome| outcome.has_landed());
-        let owed = |outcomes: Vec<&Outcome>| -> Vec<Owed> {
-            outcomes
-                .into_iter()
-                .map(|outcome| outcome.owed.clone())
-                .collect()
-        };
-        let now = self.clock.now();
-        let (landed, left) = (owed(landed), owed(left));
-        let released = self
-            .store
-            .release(self.ns, &landed, &self.claim.token)
-            .await;
-        let expired = self
-            .store
-            .expire(self.ns, &left, &self.claim.token, now)
-            .await;
-        [released, expired]
-            .into_iter()
-            .filter_map(|answer| Some(answer.err()?.to_string()))
-            .collect()
-    }
-
     /// The record lists what is really there: not levels that could not be created, and levels
     /// that could not be deleted still.
-    async fn record_outcome(&self, writes: &ConfigWrites, clean: bool) -> Option<String> {
+    async fn record_outcome(&self, writes: &ConfigWrites) -> Option<String> {
         let plan = self.guarded.plan();
-        if clean && self.options.forget {
+        // What is pending is recorded on its own: a record that lists nothing and still names an
+        // owner who is gone would only be in the next one's way.
+        if self.options.forget && writes.failed.is_empty() {
             return Some(self.store.delete_record(self.ns).await.err()?.to_string());
         }
         let failed_create = |change: &&crate::plan::Change| {
@@ -279,7 +259,7 @@ impl Run<'_> {
                 .into_iter()
                 .filter(|(level, _)| here(&level))
                 .collect(),
-            owner: plan.record.owner.clone(),
+            owner: self.takeover(false),
             applied_hash: plan
                 .record
                 .applied_hash
@@ -344,27 +324,7 @@ fn errors_of(writes: &ConfigWrites, outcomes: &[Outcome]) -> Vec<String> {
         .failed
         .iter()
         .map(|(level, reason)| format!("{level}: {reason}"));
-    let fanouts = outcomes
-        .iter()
-        .filter(|outcome| !outcome.has_landed())
-        .map(|outcome| {
-            let FanoutReport {
-                ended,
-                failed,
-                found,
-                ..
-            } = FanoutReport::from(outcome);
-            let count = if failed > 0 {
-                format!(" ({failed} of {found})")
-            } else {
-                String::new()
-            };
-            format!(
-                "{}: {ended}{count}; it stays pending, the next apply retries it",
-                outcome.owed
-            )
-        });
-    levels.chain(fanouts).collect()
+    levels.chain(pending::unfinished(outcomes)).collect()
 }
 
 /// Raises the oldest client that may read the table, before anything it would get wrong is written.

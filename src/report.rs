@@ -1,11 +1,13 @@
 //! What a plan would do and what an apply did, as one value each. Rendered by the edges: as text,
 //! JSON or Markdown by the command line, as counts by the CloudFormation answer.
 
+use crate::affected::Affected;
 use crate::fanout::{Ended, Outcome};
 use crate::model::{FanoutKind, Level, Owed};
 use crate::plan::{Action, Danger, Difference, Plan, Refusal, differences};
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The version of the JSON that reports serialise to.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -44,6 +46,19 @@ pub struct ChangeReport {
     pub before: Value,
     /// The level to come; null for a delete.
     pub after: Value,
+    /// Whom it reaches, for each fan-out it owes. Empty when that was not counted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub affected: Vec<AffectedReport>,
+}
+
+/// Whom one fan-out of a change reaches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AffectedReport {
+    /// What it brings.
+    pub kind: FanoutKind,
+    /// How many.
+    #[serde(flatten)]
+    pub count: Affected,
 }
 
 /// One fan-out that is owed.
@@ -135,6 +150,20 @@ impl PlanReport {
         }
     }
 
+    /// Adds whom the changes reach.
+    pub fn add_affected(&mut self, counts: &BTreeMap<Owed, Affected>) {
+        for (owed, count) in counts {
+            let name = LevelName::from(&owed.level);
+            let change = self.changes.iter_mut().find(|change| change.name == name);
+            if let Some(change) = change {
+                change.affected.push(AffectedReport {
+                    kind: owed.kind,
+                    count: *count,
+                });
+            }
+        }
+    }
+
     /// Whether an apply would write no level and owe no fan-out.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.fanouts.is_empty() && self.pending.is_empty()
@@ -150,6 +179,7 @@ fn change_report(change: &crate::plan::Change) -> ChangeReport {
         differences: differences(change.before_config(), change.after.as_ref()),
         before: side(change.before_config()),
         after: side(change.after.as_ref()),
+        affected: Vec::new(),
     }
 }
 
@@ -193,6 +223,7 @@ impl From<&Outcome> for FanoutReport {
             Ended::Landed => "landed".to_owned(),
             Ended::Incomplete => "some buckets could not be written".to_owned(),
             Ended::OutOfTime => "the time ran out".to_owned(),
+            Ended::Stopped => "it was interrupted".to_owned(),
             Ended::Moving => "the level kept changing".to_owned(),
             Ended::Failed(error) => error.to_string(),
         };
@@ -207,6 +238,23 @@ impl From<&Outcome> for FanoutReport {
             samples: outcome.tally.samples.clone(),
         }
     }
+}
+
+/// What became of fan-outs that earlier applies left.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ResumeReport {
+    /// How many were taken over.
+    pub resumed: usize,
+    /// Buckets written by all of them together.
+    pub stamped: u64,
+    /// Fan-outs still owed, by whomever.
+    pub pending: usize,
+    /// The fan-outs that ran.
+    pub fanouts: Vec<FanoutReport>,
+    /// What failed, one line each.
+    pub errors: Vec<String>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
 }
 
 /// What an apply did.

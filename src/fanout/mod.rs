@@ -18,6 +18,7 @@ mod params;
 mod pipeline;
 mod seen;
 mod soft;
+mod stop;
 mod walk;
 
 use crate::clock::Clock;
@@ -27,6 +28,8 @@ use futures::{StreamExt, stream};
 use pace::Pace;
 use serde::Serialize;
 use std::time::Duration;
+
+pub use stop::Stop;
 
 /// Failed buckets that a report names.
 const SAMPLES: usize = 20;
@@ -44,6 +47,15 @@ pub struct Settings {
     pub settle: Duration,
     /// When to stop, whatever is left; `None`: never.
     pub deadline: Option<EpochMs>,
+    /// Set by someone who wants it to end early; what is left stays owed.
+    pub stop: Stop,
+}
+
+impl Settings {
+    /// Whether nothing more may be begun: the deadline is past, or someone asked for the end.
+    pub fn is_over(&self, now: EpochMs) -> bool {
+        self.stop.is_set() || self.deadline.is_some_and(|deadline| now >= deadline)
+    }
 }
 
 impl Default for Settings {
@@ -52,6 +64,7 @@ impl Default for Settings {
             concurrency: 16,
             settle: Duration::from_secs(1),
             deadline: None,
+            stop: Stop::default(),
         }
     }
 }
@@ -89,6 +102,8 @@ pub enum Ended {
     Incomplete,
     /// The deadline came first.
     OutOfTime,
+    /// Someone asked for the end.
+    Stopped,
     /// The level kept moving.
     Moving,
     /// Discovery or resolution failed.
@@ -170,13 +185,17 @@ impl<'a> Fanouts<'a> {
             ranks[usize::from(entity)].push(owed);
         }
         for rank in &ranks {
-            let running = stream::iter(rank.iter().map(|owed| self.run_one(owed)));
+            // By index: a stream of closures over references is not `Send`.
+            let running = stream::iter(0..rank.len()).map(|index| self.run_one(rank[index]));
             outcomes.extend(running.buffered(LEVELS).collect::<Vec<_>>().await);
         }
         if !self.settings.settle.is_zero() {
-            self.settle(&mut outcomes, written_at).await;
+            outcomes = self.settle(outcomes, written_at).await;
         }
-        for outcome in &outcomes {
+        for outcome in &mut outcomes {
+            if self.settings.stop.is_set() && matches!(outcome.ended, Ended::OutOfTime) {
+                outcome.ended = Ended::Stopped;
+            }
             self.progress.ended(outcome);
         }
         outcomes
@@ -200,30 +219,29 @@ impl<'a> Fanouts<'a> {
 
     /// Waits until acquires that were in flight at the config writes have landed, then reads what
     /// the buckets show and mends it.
-    async fn settle(&self, outcomes: &mut [Outcome], written_at: EpochMs) {
-        let mut due: Vec<&mut Outcome> = outcomes
-            .iter_mut()
-            .filter(|outcome| outcome.owed.kind == FanoutKind::Access && outcome.has_landed())
-            .collect();
-        if due.is_empty() {
-            return;
+    async fn settle(&self, outcomes: Vec<Outcome>, written_at: EpochMs) -> Vec<Outcome> {
+        let is_due =
+            |outcome: &Outcome| outcome.owed.kind == FanoutKind::Access && outcome.has_landed();
+        if !outcomes.iter().any(is_due) {
+            return outcomes;
         }
         let settle_ms = u64::try_from(self.settings.settle.as_millis()).unwrap_or(u64::MAX);
         let waited_ms = self.clock.now().0.saturating_sub(written_at.0);
-        tokio::time::sleep(Duration::from_millis(settle_ms.saturating_sub(waited_ms))).await;
-        let mends = due.iter_mut().map(|outcome| async {
-            let ended = access::mend(self, &outcome.owed, &mut outcome.tally).await;
-            outcome.ended = ended.unwrap_or_else(Ended::Failed);
+        let left = Duration::from_millis(settle_ms.saturating_sub(waited_ms));
+        // Whichever ends the wait: a pass that may not begin says so itself.
+        let _ = tokio::time::timeout(left, self.settings.stop.wait()).await;
+        // By value: a stream of closures over references is not `Send`.
+        let mends = stream::iter(outcomes).map(|mut outcome| async move {
+            if is_due(&outcome) {
+                let ended = access::mend(self, &outcome.owed, &mut outcome.tally).await;
+                outcome.ended = ended.unwrap_or_else(Ended::Failed);
+            }
+            outcome
         });
-        stream::iter(mends)
-            .buffered(LEVELS)
-            .collect::<Vec<()>>()
-            .await;
+        mends.buffered(LEVELS).collect().await
     }
 
     fn is_out_of_time(&self) -> bool {
-        self.settings
-            .deadline
-            .is_some_and(|deadline| self.clock.now() >= deadline)
+        self.settings.is_over(self.clock.now())
     }
 }

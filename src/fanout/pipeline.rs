@@ -155,11 +155,15 @@ async fn write_all<K: Kind>(
     writes: &[(String, K::Write)],
     tally: &mut Tally,
 ) -> bool {
-    let batches = writes.chunks(K::BATCH).map(|batch| async move {
-        let mut done = Tally::default();
-        let in_time = write_batch(fanouts, kind, batch, &mut done).await;
-        (in_time, done)
-    });
+    // Gathered first: a stream of closures over references is not `Send`.
+    let batches: Vec<_> = writes
+        .chunks(K::BATCH)
+        .map(|batch| async move {
+            let mut done = Tally::default();
+            let in_time = write_batch(fanouts, kind, batch, &mut done).await;
+            (in_time, done)
+        })
+        .collect();
     let mut running = stream::iter(batches).buffer_unordered(fanouts.settings.concurrency.max(1));
     let mut all_in_time = true;
     while let Some((in_time, done)) = running.next().await {

@@ -29,9 +29,10 @@ use std::collections::BTreeMap;
 use tree::{Node, Place};
 
 pub use canonical::level_json;
-pub use problem::{Problem, Problems};
+pub use problem::{Problem, Problems, printable};
 pub use properties::{OnFanoutError, OutOfBand, Properties, Source, parse_properties};
 pub use warning::Warning;
+pub use yaml::MAX_BYTES;
 
 /// What one namespace is to hold. Made by parsing or by [`Manifest::new`], and valid either way.
 #[derive(Debug, Clone)]

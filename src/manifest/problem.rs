@@ -212,7 +212,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// A text without quotes in which nothing can act on a terminal or look like another line.
-pub(super) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     text.chars()
         .flat_map(|c| {
             // `escape_debug` knows what is printable; quotes and backslashes are, here.

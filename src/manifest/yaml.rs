@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// The largest file that is read, in bytes.
-pub(super) const MAX_BYTES: usize = 32 * 1024 * 1024;
+pub const MAX_BYTES: usize = 32 * 1024 * 1024;
 
 /// Checks size and encoding.
 pub(super) fn decode(bytes: &[u8]) -> Result<&str, Problem> {

@@ -132,7 +132,8 @@ impl Plan {
             .count()
     }
 
-    /// Whether the record differs from what it must say, owner included.
+    /// Whether the record differs from what it must say, its owner aside: who applies is not known
+    /// before a policy is.
     pub fn record_changes(&self) -> bool {
         self.record_before.as_ref().is_none_or(|before| {
             before.managed != self.record.managed

@@ -200,7 +200,7 @@ impl Patience {
             .retry_partition(partition.build())
     }
 
-    fn timeouts(&self) -> TimeoutConfig {
+    pub(super) fn timeouts(&self) -> TimeoutConfig {
         TimeoutConfig::builder()
             .connect_timeout(self.connect)
             .operation_attempt_timeout(self.attempt)
@@ -209,7 +209,7 @@ impl Patience {
     }
 
     /// Adaptive: a throttled client slows itself down, and pauses up to 5 s between attempts.
-    fn retries(&self) -> RetryConfig {
+    pub(super) fn retries(&self) -> RetryConfig {
         RetryConfig::adaptive()
             .with_max_attempts(self.attempts.max(1))
             .with_initial_backoff(Duration::from_millis(200))

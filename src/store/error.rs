@@ -130,6 +130,13 @@ pub enum StoreError {
         act: Cow<'static, str>,
     },
 
+    /// Another owner took the namespace between plan and apply. Nothing was written.
+    #[error("the namespace was taken on by {owner} since it was planned: plan again")]
+    OwnerChanged {
+        /// Who, as people read it.
+        owner: String,
+    },
+
     /// A transaction was cancelled.
     #[error("could not {act}: the transaction was cancelled ({}): run it again", .reasons.join(", "))]
     TransactionCancelled {
@@ -213,6 +220,14 @@ pub enum StoreError {
     EmbeddedLocked {
         /// The file.
         path: PathBuf,
+    },
+
+    /// A sample item could not be made.
+    #[error("could not make a sample item")]
+    Sample {
+        /// The cause.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
     },
 
     /// The embedded store was asked to listen where others could reach it.

@@ -4,12 +4,15 @@
 //! requests. Nothing here decides what to write; nothing here knows manifests or plans.
 
 mod bucket;
+#[cfg(feature = "cli")]
+mod caller;
 mod change;
 mod config;
 pub mod connect;
 pub mod create;
 #[cfg(feature = "local")]
 pub mod embedded;
+mod entity;
 pub mod error;
 mod pending;
 mod read;
@@ -18,10 +21,14 @@ mod register;
 mod resolve;
 mod sdk_error;
 #[cfg(feature = "local")]
+mod seed;
+#[cfg(feature = "local")]
 pub mod serve;
 mod state;
 
-pub use bucket::{BucketPage, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
+pub use bucket::{BucketPage, BucketStamps, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};
+#[cfg(feature = "cli")]
+pub use caller::Caller;
 pub use change::{CHANGES_PER_GROUP, OwnerStamped};
 pub use config::{Author, LEVELS_PER_TRANSACTION, LevelOutcome, LevelWrite};
 pub use connect::{Connected, Connection, Patience};
@@ -30,7 +37,9 @@ pub use create::create_table;
 pub use embedded::Embedded;
 pub use error::{Place, StoreError};
 pub use pending::Claim;
-pub use record::RecordDelta;
+pub use record::{RecordDelta, Takeover};
+#[cfg(feature = "local")]
+pub use seed::Seeded;
 #[cfg(feature = "local")]
 pub use serve::serve;
 

@@ -49,7 +49,9 @@ impl Store {
     ) -> Result<(), StoreError> {
         for batch in owed.chunks(BATCH) {
             if !self.create_pending(ns, batch, claim).await? {
+                // Gathered first: a stream of closures over references is not `Send`.
                 let shares = batch.iter().map(|owed| self.add_share(ns, owed, claim));
+                let shares: Vec<_> = shares.collect();
                 stream::iter(shares)
                     .buffer_unordered(CONCURRENCY)
                     .try_collect::<()>()
@@ -234,7 +236,9 @@ impl Store {
     ) -> Result<(), StoreError> {
         for batch in owed.chunks(BATCH) {
             if !self.delete_sole(ns, batch, token).await? {
+                // Gathered first: a stream of closures over references is not `Send`.
                 let shares = batch.iter().map(|owed| self.release_one(ns, owed, token));
+                let shares: Vec<_> = shares.collect();
                 stream::iter(shares)
                     .buffer_unordered(CONCURRENCY)
                     .try_collect::<()>()

@@ -23,14 +23,31 @@ pub struct RecordDelta {
     pub switches: BTreeMap<Level, Switch>,
     /// Levels whose declared switch is forgotten.
     pub silent: BTreeSet<Level>,
-    /// Who applies.
-    pub owner: Option<ManifestOwner>,
+    /// Who applies, and from whom they take the namespace over; `None` keeps the stored owner.
+    pub owner: Option<Takeover>,
     /// The manifest's hash; `None` keeps the stored one.
     pub applied_hash: Option<String>,
     /// When the apply finished; `None` keeps the stored instant.
     pub last_applied: Option<EpochMs>,
     /// Whether the record remembers switches from now on, where it did not before.
     pub remembers: bool,
+}
+
+/// A change of owner, from the one that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Takeover {
+    /// The owner when the plan was made.
+    pub from: Option<ManifestOwner>,
+    /// The owner from now on.
+    pub to: ManifestOwner,
+    /// Whether an owner who came meanwhile is an error. Otherwise that owner stays.
+    pub or_fail: bool,
+}
+
+impl Takeover {
+    fn is_late(&self, stored: Option<&ManifestOwner>) -> bool {
+        stored != self.from.as_ref() && stored != Some(&self.to)
+    }
 }
 
 impl RecordDelta {
@@ -49,7 +66,10 @@ impl RecordDelta {
                 .map(|(level, switch)| (level.clone(), *switch)),
         );
         record.switches = Some(switches);
-        record.owner = self.owner.clone().or(record.owner);
+        let owner = record.owner.as_ref();
+        if let Some(takeover) = self.owner.as_ref().filter(|t| !t.is_late(owner)) {
+            record.owner = Some(takeover.to.clone());
+        }
         record.applied_hash = self.applied_hash.clone().or(record.applied_hash);
         record.last_applied = self.last_applied.or(record.last_applied);
         record
@@ -57,24 +77,35 @@ impl RecordDelta {
 }
 
 impl Store {
-    /// Merges a change into the record. Writes nothing when the record says so already, the
-    /// instant aside.
+    /// Merges a change into the record and returns it. Writes nothing when the record says so
+    /// already, the instant aside.
     ///
     /// # Errors
-    /// [`StoreError`] when the record cannot be read or written, or keeps changing.
+    /// [`StoreError`] when the record cannot be read or written, keeps changing, or has got another
+    /// owner meanwhile.
     pub async fn update_record(
         &self,
         ns: &NamespaceId,
         delta: &RecordDelta,
-    ) -> Result<(), StoreError> {
+    ) -> Result<ProvisionerRecord, StoreError> {
         for _ in 0..ROUNDS {
             let stored = self.record(ns).await?;
+            let owner = stored.as_ref().and_then(|record| record.owner.as_ref());
+            if delta
+                .owner
+                .as_ref()
+                .is_some_and(|t| t.or_fail && t.is_late(owner))
+            {
+                return Err(StoreError::OwnerChanged {
+                    owner: owner.map_or("nobody".to_owned(), ToString::to_string),
+                });
+            }
             let mut merged = delta.merged(stored.clone());
             if let Some(stored) = &stored {
                 let mut same = merged.clone();
                 same.last_applied = stored.last_applied;
                 if same == *stored {
-                    return Ok(());
+                    return Ok(same);
                 }
             }
             merged.rev = stored.as_ref().map_or(0, |record| record.rev) + 1;
@@ -82,7 +113,7 @@ impl Store {
                 .put_record(ns, &merged, stored.map(|record| record.rev))
                 .await?
             {
-                return Ok(());
+                return Ok(merged);
             }
         }
         Err(StoreError::ConditionFailed {

@@ -96,6 +96,11 @@ pub fn meta(ns: &NamespaceId, entity: &EntityId) -> Key {
     }
 }
 
+/// The index keys of a child's META item: partition and sort key of GSI1.
+pub fn child_index(ns: &NamespaceId, parent: &EntityId, child: &EntityId) -> (String, String) {
+    (format!("{ns}/PARENT#{parent}"), format!("CHILD#{child}"))
+}
+
 fn entity_pk(ns: &NamespaceId, entity: &EntityId) -> String {
     format!("{ns}/ENTITY#{entity}")
 }

@@ -52,6 +52,16 @@ impl Stamp {
         }
     }
 
+    /// The attribute that a stamped bucket carries; `None` for one that the limits apply to.
+    pub fn attribute(self) -> Option<(&'static str, AttributeValue)> {
+        let value = self.update().value?;
+        let name = match self {
+            Stamp::Disabled => DISABLED,
+            Stamp::Bypass(_) | Stamp::Enforce => BYPASS,
+        };
+        Some((name, value))
+    }
+
     /// The stamp as an update of one item that must exist.
     pub fn update(self) -> StampUpdate {
         match self {

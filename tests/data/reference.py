@@ -1,4 +1,4 @@
-"""Answers questions about schedules with the released Python library, for tests/it/differential.rs.
+"""Answers questions about schedules and buckets with the released Python library, for tests/it/differential.rs.
 
 Reads a JSON list of questions from standard input and prints a JSON list of answers, in order.
 An answer is {"ok": ...} or {"error": "..."}.
@@ -19,6 +19,7 @@ from zae_limiter.schedule import (
     parse_cron,
 )
 from zae_limiter.schema import calculate_bucket_ttl_seconds
+from zae_limiter_provisioner.bucket_sync import build_bucket_param_update
 
 
 def entries(declared):
@@ -59,6 +60,27 @@ def limit(declared):
     )
 
 
+def bucket_changes(asked):
+    """Each attribute that the reference's update changes, with its new value or null."""
+    declared = {
+        each["name"]: {
+            **each,
+            "schedule": entries(each["schedule"]),
+            "reset_schedule": resets(each["reset_schedule"]),
+        }
+        for each in asked["limits"]
+    }
+    expression, names, values = build_bucket_param_update(
+        declared, asked["ttl"], set(asked["stale"]), asked["now_ms"]
+    )
+    sets, _, removes = expression.removeprefix("SET ").partition(" REMOVE ")
+    changes = {names[alias]: None for alias in removes.split(", ") if alias}
+    for assignment in sets.split(", "):
+        alias, value = assignment.split(" = ")
+        changes[names[alias]] = values[value]
+    return changes
+
+
 def answer(question):
     kind, value = question["ask"], question["of"]
     if kind == "version":
@@ -80,6 +102,8 @@ def answer(question):
         return [entry.cron for entry in decode_reset(value, "UTC")]
     if kind == "ttl":
         return calculate_bucket_ttl_seconds([limit(declared) for declared in value], 7)
+    if kind == "bucket":
+        return bucket_changes(value)
     raise KeyError(kind)
 
 

@@ -142,6 +142,31 @@ async fn everything_given_up() {
     check(CARVED, "").await;
 }
 
+const LIMITED: &str = "
+system: { limits: { rpm: { capacity: 100 } } }
+resources: { gpt-4: { cascade: true, limits: { rpm: { capacity: 50, soft: true } } } }
+entities:
+  alice: { resources: { gpt-4: { limits: { rpm: { capacity: 5 }, tpm: { capacity: 9 } } } } }
+  bob: { resources: { _default_: { limits: { rpm: { capacity: 7, reset_after_seconds: 60 } } } } }";
+
+#[tokio::test]
+async fn limits_policies_and_soft_stamps() {
+    check("", LIMITED).await;
+    check(LIMITED, CARVED).await;
+}
+
+#[tokio::test]
+async fn a_full_apply() {
+    let tried = exhaust(&Case {
+        before: CARVED,
+        after: CARVED,
+        full: true,
+    })
+    .await;
+    println!("{tried} crash points");
+    assert!(tried > 20, "only {tried} crash points were reached");
+}
+
 #[tokio::test]
 async fn a_lost_answer_is_no_loss() {
     let case = Case {

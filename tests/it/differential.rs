@@ -1,10 +1,11 @@
 //! The Python library as the judge: what it parses, stores and computes for seeded random schedules
-//! must be what we do.
+//! and buckets must be what we do.
 //!
 //! Needs a Python with `zae-limiter` 0.17.0: the one that `ZAE_LIMITS_PYTHON` names, else `python3`.
 //! Without it the test says so and passes, except in CI when the variable is set. Starting Python takes
 //! longer than all of its answers, so every part asks its questions of one process.
 
+mod buckets;
 mod source;
 
 use rand::Rng;
@@ -35,6 +36,7 @@ fn the_reference_agrees() {
         damage_is_refused_by_both(),
         zones_are_known_to_both(),
         expiry_is_equal_or_a_second_later(),
+        buckets::buckets_are_changed_the_same(),
     ];
     let questions: Vec<_> = parts
         .iter()

@@ -1,15 +1,25 @@
 //! The one integration-test binary: a list of its modules.
 
+mod bucket_items;
+#[cfg(unix)]
+mod cli;
 mod crash;
 mod cron;
 mod differential;
+mod fanout_cascade;
+mod fanout_params;
+mod fanout_soft;
 mod fixture;
+mod in_flight;
+mod lambda;
 mod layers;
 mod manifest;
+mod moved;
 mod plan;
 mod property;
 mod scenario;
 mod schedule;
+mod seed;
 mod store_connect;
 mod store_create;
 mod store_embedded;

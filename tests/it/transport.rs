@@ -33,7 +33,8 @@ pub struct Request {
 }
 
 impl Request {
-    fn read(request: &HttpRequest) -> Request {
+    /// What a request asks for.
+    pub fn read(request: &HttpRequest) -> Request {
         let target = request
             .headers()
             .get("x-amz-target")

@@ -193,6 +193,14 @@ impl World {
         request.send().await.expect("a put");
     }
 
+    /// Deletes a stored item.
+    pub async fn delete(&self, item: &Item) {
+        let key = ["PK", "SK"].map(|name| (name.to_owned(), item[name].clone()));
+        let request = self.client.delete_item().table_name(self.store.table());
+        let request = request.set_key(Some(key.into()));
+        request.send().await.expect("a delete");
+    }
+
     /// What a bucket's stamps say: `disabled`, `bypass`, `both` or `enforce`; `gone` without the bucket.
     pub async fn stamp(&self, entity: &str, resource: &str) -> &'static str {
         self.shard_stamp(entity, resource, 0).await

@@ -1,0 +1,114 @@
+//! Physical ids: `{table}/{namespace id}/{12 hex digits of a hash of stack id and logical id}`.
+//!
+//! An id says where the resource keeps its levels and nothing about what they are: it stays the same
+//! until table or namespace change, since another id makes CloudFormation delete the old resource.
+
+use crate::model::NamespaceId;
+use sha2::{Digest, Sha256};
+
+/// The last part of every id that the Python provisioner gave.
+const LEGACY: &str = "limits-provisioner";
+/// The first part of an id that names nothing.
+const NEVER_CREATED: &str = "never-created";
+/// Hex digits of the hash.
+const DIGITS: usize = 12;
+
+/// What a physical id names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// The table, by name or by ARN.
+    pub table: String,
+    /// The namespace.
+    pub namespace_id: NamespaceId,
+    /// Whether the Python provisioner gave the id.
+    pub legacy: bool,
+}
+
+impl Named {
+    /// Reads an id back; `None` when it is not one that a provisioner gives.
+    pub fn parse(id: &str) -> Option<Named> {
+        let mut parts = id.rsplitn(3, '/');
+        let (last, namespace_id, table) = (parts.next()?, parts.next()?, parts.next()?);
+        let legacy = last == LEGACY;
+        let is_digest = last.len() == DIGITS
+            && last
+                .bytes()
+                .all(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f'));
+        if table.is_empty() || !(legacy || is_digest) {
+            return None;
+        }
+        Some(Named {
+            table: table.to_owned(),
+            namespace_id: NamespaceId::parse(namespace_id).ok()?,
+            legacy,
+        })
+    }
+
+    /// Whether levels of this table and namespace are what the id names.
+    pub fn is_at(&self, table: &str, namespace_id: &NamespaceId) -> bool {
+        self.table == table && self.namespace_id == *namespace_id
+    }
+}
+
+/// The id of a resource.
+pub fn physical_id(
+    table: &str,
+    namespace_id: &NamespaceId,
+    stack_id: &str,
+    logical_id: &str,
+) -> String {
+    format!("{table}/{namespace_id}/{}", digest(stack_id, logical_id))
+}
+
+/// The id of a resource that failed before it had a place. It names nothing, and says so.
+pub fn never_created(stack_id: &str, logical_id: &str) -> String {
+    format!("{NEVER_CREATED}/{}", digest(stack_id, logical_id))
+}
+
+fn digest(stack_id: &str, logical_id: &str) -> String {
+    let hash = Sha256::digest(format!("{stack_id}\n{logical_id}"));
+    let mut hex = format!("{hash:x}");
+    hex.truncate(DIGITS);
+    hex
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_reads_back_with_a_table_by_name_and_by_arn() {
+        let ns = NamespaceId::parse("Ab_-9").expect("an id");
+        for table in ["limits", "arn:aws:dynamodb:eu-central-1:1:table/limits"] {
+            let id = physical_id(table, &ns, "stack", "Limits");
+            let named = Named::parse(&id).expect("an id of ours");
+            assert!(named.is_at(table, &ns) && !named.legacy, "{id}");
+        }
+        let legacy = Named::parse("limits/Ab_-9/limits-provisioner").expect("a legacy id");
+        assert!(legacy.legacy && legacy.is_at("limits", &ns));
+    }
+
+    #[test]
+    fn what_no_provisioner_gave_names_nothing() {
+        let made = never_created("stack", "Limits");
+        for id in [
+            made.as_str(),
+            "",
+            "failed",
+            "my-stack-Limits-1ABCDEFGHIJ",
+            "2024/01/01/[$LATEST]0123456789ab",
+            "limits//0123456789ab",
+            "/ns/0123456789ab",
+            "limits/ns/0123456789AB",
+            "limits/ns/0123456789abc",
+            "limits/n s/0123456789ab",
+        ] {
+            assert_eq!(Named::parse(id), None, "{id:?}");
+        }
+    }
+
+    #[test]
+    fn stack_and_logical_id_do_not_run_into_each_other() {
+        assert_ne!(digest("ab", "c"), digest("a", "bc"));
+    }
+}

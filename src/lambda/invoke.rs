@@ -1,0 +1,307 @@
+//! A direct invoke: JSON in, JSON out, in the shapes that `zae-limiter limits` sends and reads.
+//!
+//! No action means `plan`; an unknown action, an unknown field or a bad manifest is an error of the
+//! function, which that command line prints, and nothing is written.
+
+use super::budget::Budget;
+use super::failure::{Failure, Spelling};
+use super::pipeline::Intent;
+use super::summary::Summary;
+use super::{Function, FunctionError, log, metrics, source};
+use crate::manifest::{Manifest, OutOfBand, parse_json};
+use crate::model::{ManifestOwner, NamespaceId, NamespaceName};
+use crate::plan::{PlanOptions, Policy};
+use crate::reconcile::{self, ApplyOptions};
+use crate::report::{ApplyReport, PlanReport};
+use crate::store::Store;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// What can be asked for.
+pub const ACTIONS: [&str; 3] = ["plan", "apply", "resume"];
+
+/// The fields of a direct invoke. A field that is not known is refused: a guard that is misspelt
+/// must not be a guard that is not there.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ask {
+    action: Option<String>,
+    table_name: Option<String>,
+    namespace_id: Option<String>,
+    namespace: Option<String>,
+    manifest: Option<Value>,
+    full: Option<bool>,
+    out_of_band: Option<Kept>,
+    allow_empty: Option<bool>,
+    max_delete: Option<usize>,
+    adopt: Option<bool>,
+    /// Apply only the plan that has this fingerprint.
+    fingerprint: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kept {
+    Keep,
+    Revert,
+}
+
+/// A field that is given; the Python command line sends an empty text for what it does not know.
+fn given(field: &Option<String>) -> Option<&str> {
+    field.as_deref().filter(|text| !text.is_empty())
+}
+
+/// What was done, for the logs.
+struct Said {
+    answer: Value,
+    summary: Summary,
+    table: String,
+    namespace: String,
+}
+
+impl Function {
+    pub(super) async fn invoke(
+        &self,
+        event: Value,
+        budget: Budget,
+    ) -> Result<Value, FunctionError> {
+        let action = match event.get("action") {
+            None | Some(Value::Null) => "plan".to_owned(),
+            Some(Value::String(action)) if action.is_empty() => "plan".to_owned(),
+            Some(Value::String(action)) => action.chars().take(64).collect(),
+            Some(_) => "not a text".to_owned(),
+        };
+        let function = self.clone();
+        let asked = action.clone();
+        let task = async move { function.perform(event, &asked, budget).await };
+        let outcome = self.guarded(Box::pin(task), budget).await;
+        let duration_ms = self.clock().now().0.saturating_sub(budget.began.0);
+        let nothing = Summary::default();
+        let (summary, table, namespace) = match &outcome {
+            Ok(said) => (&said.summary, said.table.clone(), said.namespace.as_str()),
+            Err(failure) => {
+                tracing::error!(error = %failure, "failed");
+                (&nothing, String::new(), "")
+            }
+        };
+        log::invoked(&action, summary, namespace, duration_ms);
+        let known = ACTIONS.contains(&action.as_str());
+        self.emit(&metrics::Line {
+            kind: if known { &action } else { "unknown" },
+            table,
+            namespace,
+            summary,
+            succeeded: outcome.is_ok(),
+            duration_ms,
+            at: self.clock().now(),
+        });
+        Ok(outcome?.answer)
+    }
+
+    async fn perform(&self, event: Value, action: &str, budget: Budget) -> Result<Said, Failure> {
+        if !event.is_object() {
+            return Err(Failure::Event("it is not an object".to_owned()));
+        }
+        // Before the fields: those of an action that is not known are not known either.
+        if !ACTIONS.contains(&action) {
+            return Err(Failure::UnknownAction(action.to_owned()));
+        }
+        let ask: Ask =
+            serde_json::from_value(event).map_err(|error| Failure::Event(error.to_string()))?;
+        let action = given(&ask.action).unwrap_or(action);
+        let table = given(&ask.table_name)
+            .or(self.options().table.as_deref())
+            .ok_or(Failure::NoTable(Spelling::Fields))?;
+        let id = given(&ask.namespace_id)
+            .map(NamespaceId::parse)
+            .transpose()
+            .map_err(|error| Failure::Namespace(error.to_string()))?;
+        let store = self.tables().open(table).await?;
+        if action == "resume" {
+            return self.resume(&ask, &store, id, budget).await;
+        }
+        let manifest = ask.manifest()?;
+        let (_, namespace_id) = source::namespace(&store, Some(manifest.namespace()), id).await?;
+        let full = ask.full.unwrap_or_default();
+        let intent = Intent {
+            store: &store,
+            clock: self.clock(),
+            manifest: &manifest,
+            namespace_id,
+            plan: PlanOptions {
+                out_of_band: match ask.out_of_band {
+                    Some(Kept::Revert) => OutOfBand::Revert,
+                    Some(Kept::Keep) | None => OutOfBand::Keep,
+                },
+                full,
+            },
+            policy: Policy {
+                adopt: ask.adopt.unwrap_or_default(),
+                allow_empty: ask.allow_empty.unwrap_or_default(),
+                max_delete: ask.max_delete,
+                reviewed: ask.fingerprint.clone(),
+                ..Policy::strict(ManifestOwner::Cli)
+            },
+            options: ApplyOptions {
+                fanout: self.fanout_until(budget.work_until()),
+                full,
+                warnings: warnings(&manifest),
+                ..ApplyOptions::default()
+            },
+            spelling: Spelling::Fields,
+        };
+        let (answer, summary) = match action {
+            "apply" => applied(&intent, full).await?,
+            _ => planned(&intent, full).await?,
+        };
+        Ok(Said {
+            answer,
+            summary,
+            table: table.to_owned(),
+            namespace: manifest.namespace().to_string(),
+        })
+    }
+
+    /// Finishes what earlier applies of a namespace left. Needs no manifest.
+    async fn resume(
+        &self,
+        ask: &Ask,
+        store: &Store,
+        id: Option<NamespaceId>,
+        budget: Budget,
+    ) -> Result<Said, Failure> {
+        let named = given(&ask.namespace).or_else(|| ask.manifest.as_ref()?["namespace"].as_str());
+        let name = named
+            .map(NamespaceName::parse)
+            .transpose()
+            .map_err(|error| Failure::Namespace(error.to_string()))?;
+        let (name, id) = source::namespace(store, name.as_ref(), id).await?;
+        let Some(ns) = id else {
+            return Err(Failure::Namespace(format!(
+                "the namespace {:?} is not registered in table {}: name another one",
+                name.as_str(),
+                store.table()
+            )));
+        };
+        let options = ApplyOptions {
+            fanout: self.fanout_until(budget.work_until()),
+            ..ApplyOptions::default()
+        };
+        let report = reconcile::resume(store, self.clock(), &ns, &options, &()).await?;
+        let answer = json!({
+            "status": "resumed",
+            "changes": [],
+            "created": 0,
+            "updated": 0,
+            "deleted": 0,
+            "unchanged": 0,
+            "full": false,
+            "resumed": report.resumed > 0,
+            "resumed_fanouts": report.resumed,
+            "stamped": report.stamped,
+            "pending": report.pending,
+            "errors": report.errors,
+        });
+        let summary = Summary {
+            status: Some("resumed"),
+            stamped: report.stamped,
+            pending: report.pending,
+            errors: report.errors,
+            ..Summary::default()
+        };
+        Ok(Said {
+            answer,
+            summary,
+            table: store.table().to_owned(),
+            namespace: name.to_string(),
+        })
+    }
+}
+
+impl Ask {
+    /// The manifest, its namespace taken from the invoke where it names none.
+    fn manifest(&self) -> Result<Manifest, Failure> {
+        let mut json = self.manifest.clone().unwrap_or(Value::Null);
+        let Some(namespace) = given(&self.namespace) else {
+            return Ok(parse_json(&json)?);
+        };
+        let name = NamespaceName::parse(namespace)
+            .map_err(|error| Failure::Namespace(error.to_string()))?;
+        if let Some(fields) = json.as_object_mut() {
+            fields
+                .entry("namespace")
+                .or_insert_with(|| Value::String(namespace.to_owned()));
+        }
+        let manifest = parse_json(&json)?;
+        source::agree("namespace", &name, manifest.namespace())?;
+        Ok(manifest)
+    }
+}
+
+fn warnings(manifest: &Manifest) -> Vec<String> {
+    let warnings = manifest.warnings().iter();
+    warnings.map(ToString::to_string).collect()
+}
+
+async fn planned(intent: &Intent<'_>, full: bool) -> Result<(Value, Summary), Failure> {
+    let plan = intent.plan().await?;
+    let refusals = plan.refusals(&intent.policy_for(&plan));
+    let warnings = intent.options.warnings.clone();
+    let report = PlanReport::new(&plan, intent.store.table(), warnings, &refusals);
+    let mut answer = described("planned", &report, full);
+    answer["pending"] = json!(report.pending.len());
+    answer["refusals"] = json!(report.refusals);
+    let summary = Summary {
+        status: Some("planned"),
+        unchanged: report.unchanged,
+        pending: report.pending.len(),
+        warnings: report.warnings.len() + report.kept.len(),
+        fingerprint: report.fingerprint.clone(),
+        ..Summary::default()
+    };
+    Ok((answer, summary))
+}
+
+async fn applied(intent: &Intent<'_>, full: bool) -> Result<(Value, Summary), Failure> {
+    let report: ApplyReport = intent.apply(|_| {}).await?;
+    let mut answer = described("applied", &report.plan, full);
+    answer["created"] = json!(report.created);
+    answer["updated"] = json!(report.updated);
+    answer["deleted"] = json!(report.deleted);
+    answer["unchanged"] = json!(report.unchanged);
+    answer["stamped"] = json!(report.stamped);
+    answer["pending"] = json!(report.pending);
+    answer["resumed_fanouts"] = json!(report.resumed);
+    answer["errors"] = json!(report.errors);
+    Ok((answer, Summary::of(&report)))
+}
+
+/// What plan and apply have in common. `resumed` means, to that command line, that a full apply did
+/// less than all because an earlier one had begun; ours never does less.
+fn described(status: &str, report: &PlanReport, full: bool) -> Value {
+    let changes: Vec<Value> = report
+        .changes
+        .iter()
+        .map(|change| {
+            json!({
+                "action": change.action,
+                "level": change.name.level,
+                "target": change.name.target,
+            })
+        })
+        .collect();
+    json!({
+        "status": status,
+        "changes": changes,
+        "created": report.created,
+        "updated": report.updated,
+        "deleted": report.deleted,
+        "unchanged": report.unchanged,
+        "full": full,
+        "resumed": false,
+        "pending": 0,
+        "errors": [],
+        "warnings": report.warnings,
+        "fingerprint": report.fingerprint,
+    })
+}

@@ -1,0 +1,89 @@
+//! `validate`, and how manifests are found.
+
+use super::Shell;
+use std::io::Write;
+use std::process::Stdio;
+
+const WRONG: &str = "\
+namespace: tenant-beta
+resources:
+  gpt-4:
+    disabled: off
+    limits:
+      rpm: { capacity: 0, burts: 3 }
+";
+
+#[test]
+fn every_problem_of_every_file_in_every_format() {
+    let shell = Shell::new();
+    shell.ok("validate");
+    shell.write("manifests/wrong.limits.yaml", WRONG);
+    shell.write("manifests/worse.limits.yml", "namespace: [\n");
+    let said = shell.run("validate");
+    assert_eq!(said.code, 65);
+    insta::assert_snapshot!(said.stdout);
+    insta::assert_snapshot!(shell.run("validate --format github").stdout);
+    insta::assert_snapshot!(shell.run("validate -o markdown").stdout);
+    let document = shell.json("validate", 65);
+    assert_eq!(document["valid"], false);
+    assert_eq!(document["problems"], document["error"]["problems"]);
+    assert_eq!(shell.run("validate --format json").json(), document);
+}
+
+#[test]
+fn what_is_valid_says_so() {
+    let shell = Shell::new();
+    let said = shell.ok("validate manifests/tenant-alpha.limits.yaml");
+    insta::assert_snapshot!(said.stdout, @"tenant-alpha: valid, 7 levels");
+    let document = shell.json("validate", 0);
+    assert_eq!(document["manifests"][0]["namespace"], "tenant-alpha");
+    assert_eq!(shell.ok("validate --format github").stdout, "");
+}
+
+#[test]
+fn a_folder_without_manifests_and_a_file_that_is_not_there_say_so() {
+    let shell = Shell::new();
+    shell.write("empty/readme.yaml", "a: b");
+    for (line, expected) in [
+        ("validate empty", "empty holds no manifest"),
+        ("--local plan -f empty", "empty holds no manifest"),
+        (
+            "validate nowhere.yaml",
+            "could not read nowhere.yaml: No such file",
+        ),
+    ] {
+        let said = shell.run(line);
+        assert_eq!(said.code, 1, "{line}");
+        assert!(said.stderr.contains(expected), "{line}: {said:?}");
+        assert_eq!(said.stderr.lines().count(), 1, "{line}: {said:?}");
+    }
+}
+
+#[test]
+fn a_manifest_may_come_from_a_pipe() {
+    let shell = Shell::new();
+    let mut command = shell.command(["validate", "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("its stdin");
+    stdin.write_all(WRONG.as_bytes()).expect("written");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(65));
+    let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(
+        stdout.starts_with("<stdin>:4:15: resources.gpt-4.disabled:"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn a_file_above_the_limit_is_refused_before_it_is_read() {
+    let shell = Shell::new();
+    let file = std::fs::File::create(shell.path("big.limits.yaml")).expect("a file");
+    // Sparse: far larger than what may be read, and no time is spent on writing it.
+    file.set_len(64 * 1024 * 1024 * 1024).expect("a size");
+    let said = shell.run("validate big.limits.yaml");
+    assert_eq!(said.code, 65);
+    insta::assert_snapshot!(said.stdout, @"big.limits.yaml: the file is larger than 32 MiB (split it, one namespace each)");
+}

@@ -1,0 +1,10 @@
+//! The function, called in this process with raw events over the embedded table, its answers caught by a
+//! local HTTP sink.
+
+mod events;
+mod fuzz;
+mod invoke;
+mod respond;
+mod rig;
+mod sink;
+mod timing;
