@@ -71,3 +71,8 @@ fn number(value: f64) -> String {
         _ => format!("{value:.3}"),
     }
 }
+
+/// A count of thousands, for people.
+pub fn count(value: usize) -> String {
+    format!("{},{:03}", value / 1000, value % 1000)
+}

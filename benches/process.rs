@@ -4,7 +4,7 @@
 //! arguments and answers in the same form, so that both are measured alike: a whole apply, from the call to
 //! the answer, without the start of the process.
 
-use crate::meter::{Requests, Stopwatch, median, peak_memory_kib};
+use crate::meter::{Requests, Stopwatch, mean, median, peak_memory_kib};
 use crate::{Failure, world};
 use serde::{Deserialize, Serialize};
 use std::env;
@@ -30,17 +30,17 @@ struct Round {
 impl Thrown {
     /// Seconds of one apply.
     pub fn seconds(&self) -> f64 {
-        self.middle(|round| round.seconds)
+        median(self.each(|round| round.seconds))
     }
 
     /// Seconds of processor time of one apply.
     pub fn processor_seconds(&self) -> f64 {
-        self.middle(|round| round.processor_seconds)
+        mean(&self.each(|round| round.processor_seconds))
     }
 
     /// Requests of one apply.
     pub fn requests(&self) -> f64 {
-        self.middle(|round| round.requests as f64)
+        median(self.each(|round| round.requests as f64))
     }
 
     /// The most memory the client had resident.
@@ -48,8 +48,8 @@ impl Thrown {
         self.peak_kib as f64 / 1024.0
     }
 
-    fn middle(&self, of: impl Fn(&Round) -> f64) -> f64 {
-        median(self.rounds.iter().map(of).collect())
+    fn each(&self, of: impl Fn(&Round) -> f64) -> Vec<f64> {
+        self.rounds.iter().map(of).collect()
     }
 }
 

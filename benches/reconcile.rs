@@ -1,9 +1,9 @@
 //! Speed and size of the main path, manifest to stamped buckets, with targets and the Python peer beside.
 //!
-//! `cargo bench --bench reconcile` prints two tables; `-- plan fan-out` runs only the groups named so. Groups are
-//! `parse`, `plan`, `fan-out`, `peer`, `memory` and `embedded`. Each
-//! figure is the median of [`ROUNDS`]. The peer needs an interpreter that has `zae-limiter`, named by
-//! `ZAE_LIMITS_PYTHON`; without it its column stays empty. Nothing is asserted but that the work was done.
+//! `cargo bench --bench reconcile` prints two tables; `-- plan fan-out` runs only the groups named so. Groups
+//! are `parse`, `plan`, `fan-out`, `peer`, `memory` and `embedded`. Wall times are the median of [`ROUNDS`]. The
+//! peer needs an interpreter that has `zae-limiter`, named by `ZAE_LIMITS_PYTHON`; without it its column stays
+//! empty. Nothing is asserted but that the work was done.
 
 mod embedded;
 mod figures;
@@ -11,9 +11,9 @@ mod meter;
 mod process;
 mod world;
 
-use figures::{Figure, HEAD};
-use meter::{Requests, Stopwatch, median};
-use process::Server;
+use figures::{Figure, HEAD, count};
+use meter::{Requests, Stopwatch, mean, median};
+use process::{Server, Thrown};
 use std::env;
 use tempfile::TempDir;
 use zae_limits::manifest::parse_yaml;
@@ -37,30 +37,28 @@ const MANY_BUCKETS: usize = 20_000;
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
         ["serve", buckets] => process::run_server(buckets.parse()?).await,
         ["throw", url, rounds] => process::run_client(url, rounds.parse()?).await,
-        _ => measure(&arguments).await,
+        _ => measure(&words).await,
     }
 }
 
-async fn measure(arguments: &[String]) -> Result<(), Failure> {
+async fn measure(words: &[&str]) -> Result<(), Failure> {
     // Cargo passes options of its own.
-    let groups: Vec<&String> = arguments
-        .iter()
-        .filter(|argument| !argument.starts_with('-'))
-        .collect();
-    let wants = |group: &str| groups.is_empty() || groups.iter().any(|asked| *asked == group);
+    let all = words.iter().all(|word| word.starts_with('-'));
+    let wants = |group: &str| all || words.contains(&group);
     println!("{HEAD}");
     if wants("parse") {
         parse()?;
     }
-    for place in [Kept::InMemory, Kept::InAFile] {
+    for kept in [Kept::InMemory, Kept::InAFile] {
         if wants("plan") {
-            plan(place).await?;
+            plan(kept).await?;
         }
         if wants("fan-out") {
-            fan_out(place).await?;
+            fan_out(kept).await?;
         }
     }
     if wants("peer") {
@@ -113,12 +111,8 @@ fn parse() -> Result<(), Failure> {
         seconds.push(stopwatch.stop()?.wall.as_secs_f64());
         assert_eq!(manifest.levels().len(), LEVELS);
     }
-    let figure = Figure::new(
-        format!("parse and check {LEVELS} levels of YAML"),
-        "s",
-        median(seconds),
-    );
-    println!("{}", figure.at_most(0.5));
+    let name = format!("parse and check {} levels of YAML", count(LEVELS));
+    println!("{}", Figure::new(name, "s", median(seconds)).at_most(0.5));
     Ok(())
 }
 
@@ -129,18 +123,20 @@ async fn plan(kept: Kept) -> Result<(), Failure> {
     let store = world::store(requests.of(&embedded.client()));
     world::create(&store).await?;
     let manifest = parse_yaml("bench.limits.yaml", world::yaml(LEVELS).as_bytes())?;
+    let row = |what: &str, unit, value: f64| {
+        let name = format!("{what} {} levels, {}", count(LEVELS), kept.name());
+        Figure::new(name, unit, value)
+    };
 
+    requests.take();
     let stopwatch = Stopwatch::start()?;
     world::apply(&store, &manifest).await?;
     let seconds = stopwatch.stop()?.wall.as_secs_f64();
-    let place = kept.name();
+    println!("{}", row("first apply of", "s", seconds));
+    let per_level = requests.take() as f64 / LEVELS as f64;
     println!(
         "{}",
-        Figure::new(
-            format!("first apply of {LEVELS} levels, {place}"),
-            "s",
-            seconds
-        )
+        row("requests a level, first apply of", "requests", per_level)
     );
 
     let mut seconds = Vec::new();
@@ -150,23 +146,19 @@ async fn plan(kept: Kept) -> Result<(), Failure> {
         seconds.push(stopwatch.stop()?.wall.as_secs_f64());
         assert_eq!(plan.unchanged, LEVELS);
     }
-    let figure = Figure::new(
-        format!("plan of {LEVELS} unchanged levels, {place}"),
-        "s",
-        median(seconds),
+    println!(
+        "{}",
+        row("plan of unchanged", "s", median(seconds)).at_most(3.0)
     );
-    println!("{}", figure.at_most(3.0));
 
     requests.take();
     let report = world::apply(&store, &manifest).await?;
     assert_eq!(report.status, Status::Unchanged);
     let writes = requests.writes() as f64;
-    let figure = Figure::new(
-        format!("write requests of an unchanged apply, {place}"),
-        "requests",
-        writes,
+    println!(
+        "{}",
+        row("write requests, apply of unchanged", "requests", writes).at_most(0.0)
     );
-    println!("{}", figure.at_most(0.0));
     Ok(())
 }
 
@@ -190,82 +182,79 @@ async fn fan_out(kept: Kept) -> Result<(), Failure> {
         processor.push(cost.processor.as_secs_f64());
         sent.push(requests.take() as f64);
     }
-    let name = |what: &str| format!("{what}{BUCKETS} buckets, {}", kept.name());
-    let figure = Figure::new(name("access fan-out over "), "s", median(seconds));
-    println!("{}", figure.at_most(2.0));
-    let per_bucket = median(processor) * 1e6 / BUCKETS as f64;
+    let row = |what: &str, unit, value: f64| {
+        let name = format!("{what} {} buckets, {}", count(BUCKETS), kept.name());
+        Figure::new(name, unit, value)
+    };
     println!(
         "{}",
-        Figure::new(
-            name("processor time a bucket, engine included, "),
+        row("access fan-out over", "s", median(seconds)).at_most(2.0)
+    );
+    let per_bucket = mean(&processor) * 1e6 / BUCKETS as f64;
+    println!(
+        "{}",
+        row(
+            "processor time a bucket, engine included,",
             "µs",
             per_bucket
         )
     );
     let per_bucket = median(sent) / BUCKETS as f64;
-    println!(
-        "{}",
-        Figure::new(name("requests a bucket, "), "requests", per_bucket)
-    );
+    println!("{}", row("requests a bucket,", "requests", per_bucket));
     Ok(())
 }
 
 /// The same fan-out by us and by the Python provisioner, each against a server of its own.
 fn against_the_peer() -> Result<(), Failure> {
     let ours = Server::start(BUCKETS)?.thrown_by_us(ROUNDS)?;
-    let peer = match env::var("ZAE_LIMITS_PYTHON") {
-        Ok(python) => Some(Server::start(BUCKETS)?.thrown_by_peer(&python, PEER_ROUNDS)?),
-        Err(_) => {
-            eprintln!(
-                "the peer is skipped: set ZAE_LIMITS_PYTHON to an interpreter that has zae-limiter 0.17.0"
-            );
-            None
-        }
-    };
+    let peer = thrown_by_peer()
+        .inspect_err(|reason| eprintln!("the peer is left out: {reason}"))
+        .ok();
     let buckets = BUCKETS as f64;
-    let row = |what: &str, unit, value: fn(&process::Thrown) -> f64, scale: f64| {
-        let figure = Figure::new(
-            format!("{what}{BUCKETS} buckets, over HTTP"),
-            unit,
-            value(&ours) * scale,
-        );
+    let row = |what: &str, unit, value: fn(&Thrown) -> f64, scale: f64| {
+        let name = format!("{what} {} buckets, over HTTP", count(BUCKETS));
+        let figure = Figure::new(name, unit, value(&ours) * scale);
         println!(
             "{}",
             figure.peer(peer.as_ref().map(|peer| value(peer) * scale))
         );
     };
-    row("access fan-out over ", "s", process::Thrown::seconds, 1.0);
+    row("access fan-out over", "s", Thrown::seconds, 1.0);
     row(
-        "processor time a bucket, ",
+        "processor time a bucket,",
         "µs",
-        process::Thrown::processor_seconds,
+        Thrown::processor_seconds,
         1e6 / buckets,
     );
     row(
-        "requests a bucket, ",
+        "requests a bucket,",
         "requests",
-        process::Thrown::requests,
+        Thrown::requests,
         1.0 / buckets,
     );
-    row("peak memory, ", "MiB", process::Thrown::peak_mib, 1.0);
+    row("peak memory,", "MiB", Thrown::peak_mib, 1.0);
     Ok(())
+}
+
+fn thrown_by_peer() -> Result<Thrown, Failure> {
+    let python = env::var("ZAE_LIMITS_PYTHON").map_err(
+        |_| "set ZAE_LIMITS_PYTHON to an interpreter that has zae-limiter 0.17.0 to measure it too",
+    )?;
+    Server::start(BUCKETS)?.thrown_by_peer(&python, PEER_ROUNDS)
 }
 
 /// Peak memory of one fan-out in a fresh process, few buckets against many.
 fn memory() -> Result<(), Failure> {
     let peak = |buckets: usize| -> Result<f64, Failure> {
         let peak = Server::start(buckets)?.thrown_by_us(1)?.peak_mib();
-        println!(
-            "{}",
-            Figure::new(
-                format!("peak memory of one fan-out over {buckets} buckets"),
-                "MiB",
-                peak
-            )
-        );
+        let name = format!("peak memory, one fan-out over {} buckets", count(buckets));
+        println!("{}", Figure::new(name, "MiB", peak));
         Ok(peak)
     };
-    let growth = peak(MANY_BUCKETS)? - peak(BUCKETS)?;
-    println!("{}", Figure::new("its growth", "MiB", growth).at_most(10.0));
+    let (few, many) = (peak(BUCKETS)?, peak(MANY_BUCKETS)?);
+    println!(
+        "{}",
+        Figure::new("its growth", "MiB", many - few).at_most(10.0)
+    );
     Ok(())
 }
