@@ -177,14 +177,8 @@ impl Run<'_> {
         let written = self.store.write_ahead(self.ns, owed, &self.claim).await;
         if written.is_err() {
             let shares = [owed, resumed].concat();
-            let token = &self.claim.token;
-            if let Err(error) = self
-                .store
-                .expire(self.ns, &shares, token, self.clock.now())
-                .await
-            {
-                tracing::warn!(%error, "leases of this apply must run out before another goes on");
-            }
+            let now = self.clock.now();
+            pending::give_back(self.store, self.ns, &shares, &self.claim, now).await;
         }
         written
     }

@@ -9,6 +9,7 @@ use crate::fanout::{Fanouts, Outcome, Progress};
 use crate::model::{EpochMs, NamespaceId, Owed};
 use crate::report::{FanoutReport, ResumeReport};
 use crate::store::{Claim, Store, StoreError};
+use futures::{StreamExt, stream};
 use std::collections::BTreeSet;
 
 /// How long an apply that cannot tell its own deadline may run, in milliseconds: the longest any
@@ -16,6 +17,8 @@ use std::collections::BTreeSet;
 const LONGEST_RUN_MS: u64 = 15 * 60_000;
 /// Added to every lease, for clocks that differ, in milliseconds.
 const LEASE_MARGIN_MS: u64 = 60_000;
+/// Shares taken over at once.
+const CLAIMS: usize = 8;
 
 /// Takes over the fan-outs of applies that are gone, and runs them. Writes no level and no record.
 ///
@@ -60,19 +63,51 @@ pub(super) fn new_claim(options: &ApplyOptions, now: EpochMs) -> Claim {
     }
 }
 
-/// Takes over fan-outs whose applies are certainly gone.
+/// Takes over fan-outs whose applies are certainly gone. When one cannot be taken over, those that
+/// were are given back at once.
 pub(super) async fn claim(
     store: &Store,
     ns: &NamespaceId,
     share: &Claim,
 ) -> Result<Vec<Owed>, StoreError> {
+    let pending = store.pending(ns).await?;
+    // Gathered first: a stream of closures over references is not `Send`.
+    let claims: Vec<_> = pending
+        .iter()
+        .filter(|pending| pending.is_claimable(share.now))
+        .map(|pending| async move {
+            let taken = store.claim(ns, pending, share).await;
+            (pending.owed.clone(), taken)
+        })
+        .collect();
+    let answers: Vec<_> = stream::iter(claims).buffered(CLAIMS).collect().await;
     let mut claimed = Vec::new();
-    for pending in store.pending(ns).await? {
-        if pending.is_claimable(share.now) && store.claim(ns, &pending, share).await? {
-            claimed.push(pending.owed);
+    let mut failure = None;
+    for (owed, taken) in answers {
+        match taken {
+            Ok(true) => claimed.push(owed),
+            Ok(false) => {}
+            Err(error) => failure = Some(error),
         }
     }
-    Ok(claimed)
+    let Some(error) = failure else {
+        return Ok(claimed);
+    };
+    give_back(store, ns, &claimed, share, share.now).await;
+    Err(error)
+}
+
+/// Ends the leases of shares that this run cannot work on, so that the next one may.
+pub(super) async fn give_back(
+    store: &Store,
+    ns: &NamespaceId,
+    owed: &[Owed],
+    share: &Claim,
+    now: EpochMs,
+) {
+    if let Err(error) = store.expire(ns, owed, &share.token, now).await {
+        tracing::warn!(%error, "the leases of this run must run out before another goes on");
+    }
 }
 
 /// Gives up what landed, and ends the lease of what did not, so that the next apply takes it

@@ -132,8 +132,7 @@ pub(in crate::cli) fn footer(plan: &PlanReport) -> String {
     });
     if shared_limits {
         sentences.push(
-            "Limits of resources and of the system reach clients when they next read their \
-             config, by default within a minute."
+            "Limits of resources and of the system reach a bucket when it expires and is made anew."
                 .to_owned(),
         );
     }
