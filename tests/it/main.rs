@@ -1,6 +1,7 @@
 //! The one integration-test binary: a list of its modules.
 
 mod bucket_items;
+mod calendar;
 #[cfg(unix)]
 mod cli;
 mod crash;
