@@ -7,6 +7,7 @@ mod cli;
 mod crash;
 mod cron;
 mod differential;
+mod explain;
 mod fanout_cascade;
 mod fanout_params;
 mod fanout_soft;
