@@ -1,14 +1,17 @@
 //! Why an entity is admitted or refused at a resource: the walk, who wins, and what the buckets
 //! carry. Reads only; the resolution is the one that fan-outs use.
 
+mod now;
+
 use crate::clock::Clock;
 use crate::model::resolve::{Step, Walk};
 use crate::model::{
     AccessMode, EntityId, EpochMs, Level, LevelConfig, NamespaceId, ResourceName, Scope,
-    StoredLevel,
+    StoredLevel, Zone,
 };
 use crate::report::LevelName;
 use crate::store::{BucketStamps, Store, StoreError};
+pub use now::{LimitNow, WindowNow};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +51,12 @@ pub struct LimitsWalk {
     pub winner: Option<Step>,
     /// Every level that may decide, most specific first.
     pub steps: Vec<StepReport>,
+    /// The instant of `now`, in milliseconds since 1970.
+    pub at: EpochMs,
+    /// The zone in which windows and resets are counted.
+    pub zone: Zone,
+    /// Every limit that applies, with what is in force at that instant.
+    pub now: Vec<LimitNow>,
 }
 
 /// Whether using the entity debits its parent.
@@ -150,6 +159,8 @@ pub async fn explain(
         system: config(Step::System),
     };
     let access = walk.access();
+    let limits = walk.limits();
+    let zone = limits.and_then(|(_, config)| config.zone.clone());
     Ok(Explanation {
         entity: entity.clone(),
         resource: resource.clone(),
@@ -161,8 +172,11 @@ pub async fn explain(
             }),
         },
         limits: LimitsWalk {
-            winner: walk.limits().map(|(step, _)| step),
+            winner: limits.map(|(step, _)| step),
             steps: steps(&levels, &stored, limits_value),
+            at: now,
+            zone: zone.unwrap_or_default(),
+            now: limits.map_or_else(Vec::new, |(_, config)| now::limits_now(config, now)),
         },
         cascade: cascade(walk, record),
         shards: stamps

@@ -4,12 +4,14 @@
 //! stored, or what time it is.
 
 pub mod access;
+pub mod calendar;
 pub mod cron;
 pub mod level;
 pub mod limit;
 pub mod name;
 pub mod owed;
 pub mod pending;
+pub mod rate;
 pub mod record;
 pub mod resolve;
 pub mod schedule;
@@ -18,12 +20,14 @@ pub mod ttl;
 pub mod units;
 
 pub use access::{AccessMode, Switch};
+pub use calendar::Calendar;
 pub use cron::{Cron, CronError};
 pub use level::{Level, LevelConfig, OnUnavailable, Scope};
 pub use limit::{Limit, LimitError, Recovery};
 pub use name::{EntityId, LimitName, NameError, NamespaceId, NamespaceName, ResourceName};
 pub use owed::{FanoutKind, Owed};
 pub use pending::{Owner, Pending};
+pub use rate::{Rate, Thousandths};
 pub use record::{ManifestOwner, ProvisionerRecord};
 pub use schedule::{Modifier, ScaleError, ScaleMillis, ScheduleEntry, Zone, ZoneError};
 pub use state::{State, StoredLevel, Versions};

@@ -1,16 +1,19 @@
 //! Schedules: when other parameters apply, and in which zone that is counted.
 //!
 //! A window names the minutes in which it is open; a calendar of resets is a list of [`Cron`]s and
-//! lives on the limit. Nothing here evaluates either, or knows how the table stores them.
+//! lives on the limit. Nothing here evaluates either ([`Calendar`](super::Calendar) does), or knows how
+//! the table stores them.
 
 use super::{Cron, LimitError, Seconds, Tokens};
 use jiff::tz::TimeZoneDatabase;
+use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
 /// An IANA time zone that this build's zone database knows.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
 pub struct Zone(Box<str>);
 
 impl Zone {

@@ -4,9 +4,7 @@
 //! here rounds up. Which buckets expire at all is not decided here: those whose limits come from a
 //! resource or from the system do, those with an entity's own limits do not.
 
-use super::{
-    Cron, EpochSeconds, Limit, LimitError, LimitName, Modifier, Recovery, ScheduleEntry, Seconds,
-};
+use super::{Cron, EpochSeconds, Limit, LimitError, LimitName, Rate, Recovery, Seconds};
 use thiserror::Error;
 
 /// A bucket lives for this many of its longest horizons.
@@ -68,60 +66,23 @@ fn horizons(limit: &Limit, times: u128) -> Result<u64, LimitError> {
 /// The longest time to fill over the base and every window: the base applies outside of them, and
 /// which of them a bucket sits idle through is not known.
 fn slowest_fill(limit: &Limit, times: u128) -> Result<u128, LimitError> {
-    let base = Rate {
-        capacity: u128::from(limit.capacity.0) * 1000,
-        amount: u128::from(limit.refill_amount().0) * 1000,
-        period: limit.refill_period,
-    };
-    let mut slowest = base.fill(times)?;
+    let base = Rate::base(limit);
+    let mut slowest = fill(base, times)?;
     for entry in &limit.schedule {
-        slowest = slowest.max(base.during(entry).fill(times)?);
+        slowest = slowest.max(fill(base.during(&entry.modifier), times)?);
     }
     Ok(slowest)
 }
 
-/// What decides how fast a drip fills. Thousandths of a token, as clients count.
-#[derive(Clone, Copy)]
-struct Rate {
-    capacity: u128,
-    amount: u128,
-    period: Seconds,
-}
-
-impl Rate {
-    fn fill(self, times: u128) -> Result<u128, LimitError> {
-        if self.amount == 0 {
-            return Err(LimitError::NoRecovery);
-        }
-        let filling = self.capacity.saturating_mul(u128::from(self.period.0));
-        Ok(filling.saturating_mul(times).div_ceil(self.amount))
-    }
-
-    fn during(self, entry: &ScheduleEntry) -> Rate {
-        match entry.modifier {
-            // Clients scale in floating point and cut off, so capacity and rate lose differently
-            // and a scaled limit may fill a little slower than its base.
-            Modifier::Scale(scale) => Rate {
-                capacity: scaled(self.capacity, scale.factor()),
-                amount: scaled(self.amount, scale.factor()),
-                period: self.period,
-            },
-            Modifier::Absolute {
-                capacity,
-                refill_amount,
-                refill_period,
-            } => Rate {
-                capacity: capacity.map_or(self.capacity, |c| u128::from(c.0) * 1000),
-                amount: refill_amount.map_or(self.amount, |a| u128::from(a.0) * 1000),
-                period: refill_period.unwrap_or(self.period),
-            },
+fn fill(rate: Rate, times: u128) -> Result<u128, LimitError> {
+    let period = u128::from(rate.refill_period.0);
+    match rate.refill_amount.0 {
+        0 => Err(LimitError::NoRecovery),
+        amount => {
+            let filling = rate.capacity.0.saturating_mul(period);
+            Ok(filling.saturating_mul(times).div_ceil(amount))
         }
     }
-}
-
-/// A number of thousandths times a factor, as clients compute it: at least 1 unless it was 0.
-fn scaled(thousandths: u128, factor: f64) -> u128 {
-    ((thousandths as f64 * factor) as u128).max(thousandths.min(1))
 }
 
 /// The longest time between two resets of one calendar entry, by the coarsest field it restricts.

@@ -12,10 +12,17 @@ from importlib.metadata import version
 from zae_limiter.models import Limit
 from zae_limiter.schedule import (
     ScheduleEntry,
+    _active_index,
+    _granularity,
+    _next_param_change,
+    _next_rising_edge,
+    _reset_scan,
     decode,
     decode_reset,
+    effective_params,
     encode,
     encode_reset,
+    next_reset_edge,
     parse_cron,
 )
 from zae_limiter.schema import calculate_bucket_ttl_seconds
@@ -81,6 +88,31 @@ def bucket_changes(asked):
     return changes
 
 
+def in_force(asked):
+    """The open entry, the parameters in thousandths, the next change, and how far it was looked for."""
+    schedule = tuple(ScheduleEntry(tz=asked["tz"], **entry) for entry in asked["schedule"])
+    now = asked["now_ms"]
+    parsed = tuple(parse_cron(entry.cron, entry.tz) for entry in schedule)
+    return {
+        "open": _active_index(parsed, now),
+        "params": [str(value) for value in effective_params(*asked["base"], schedule, now)],
+        "change": _next_param_change(schedule, now),
+        "reach": _granularity(parsed)[1],
+    }
+
+
+def resets_next(asked):
+    """For each reset its next edge and how far it was looked for, and the earliest of them."""
+    now = asked["now_ms"]
+    edges = []
+    for cron in asked["resets"]:
+        parsed = parse_cron(cron, asked["tz"])
+        unit, reach = _reset_scan(parsed)
+        edges.append([_next_rising_edge(parsed, now, unit, reach), reach])
+    schedule = tuple(ScheduleEntry.reset(cron=cron, tz=asked["tz"]) for cron in asked["resets"])
+    return {"edges": edges, "next": next_reset_edge(schedule, now_ms=now)}
+
+
 def answer(question):
     kind, value = question["ask"], question["of"]
     if kind == "version":
@@ -104,6 +136,10 @@ def answer(question):
         return calculate_bucket_ttl_seconds([limit(declared) for declared in value], 7)
     if kind == "bucket":
         return bucket_changes(value)
+    if kind == "in_force":
+        return in_force(value)
+    if kind == "resets_next":
+        return resets_next(value)
     raise KeyError(kind)
 
 

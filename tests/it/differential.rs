@@ -6,6 +6,7 @@
 //! longer than all of its answers, so every part asks its questions of one process.
 
 mod buckets;
+mod instants;
 mod source;
 
 use rand::Rng;
@@ -37,6 +38,8 @@ fn the_reference_agrees() {
         zones_are_known_to_both(),
         expiry_is_equal_or_a_second_later(),
         buckets::buckets_are_changed_the_same(),
+        instants::windows_open_at_the_same_instants(),
+        instants::quotas_reset_at_the_same_instants(),
     ];
     let questions: Vec<_> = parts
         .iter()

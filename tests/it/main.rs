@@ -1,11 +1,13 @@
 //! The one integration-test binary: a list of its modules.
 
 mod bucket_items;
+mod calendar;
 #[cfg(unix)]
 mod cli;
 mod crash;
 mod cron;
 mod differential;
+mod explain;
 mod fanout_cascade;
 mod fanout_params;
 mod fanout_soft;

@@ -1,9 +1,9 @@
-//! An explanation: the walk, level by level, and the stamps of the buckets.
+//! An explanation: the walk, level by level, what is in force now, and the stamps of the buckets.
 
 use super::markdown::{code, row, safe as safe_markdown};
-use super::paint;
 use super::rows::{level_summary, level_text};
 use super::text::safe;
+use super::{now, paint};
 use crate::explain::{CascadeWalk, Explanation, Part, Shard, StepReport, Verdict};
 use crate::model::resolve::Step;
 use crate::model::{AccessMode, EpochMs};
@@ -52,6 +52,7 @@ pub(in crate::cli) fn text(
     };
     let _ = write!(out, "\n{}\n", paint::HEADING.when(colours, &limits));
     write_steps(&mut out, &explanation.limits.steps, &limits_text, colours);
+    now::write_text(&mut out, &explanation.limits, colours);
     let cascade = format!("Cascade: {}", safe(&cascade_sentence(&explanation.cascade)));
     let _ = write!(out, "\n{}\n", paint::HEADING.when(colours, &cascade));
     let buckets = if explanation.shards.is_empty() {
@@ -228,6 +229,7 @@ pub(in crate::cli) fn markdown(explanation: &Explanation, namespace: &str) -> St
     };
     table("access", &explanation.access.steps, switch_text);
     table("limits", &explanation.limits.steps, limits_text);
+    now::write_markdown(&mut out, &explanation.limits);
     let cascade = safe_markdown(&cascade_sentence(&explanation.cascade));
     let _ = writeln!(out, "**Cascade:** {cascade}");
     for shard in &explanation.shards {

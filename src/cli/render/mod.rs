@@ -5,6 +5,7 @@
 
 pub(super) mod explain;
 pub(super) mod markdown;
+mod now;
 pub(super) mod paint;
 pub(super) mod rows;
 pub(super) mod text;

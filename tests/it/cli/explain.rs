@@ -65,6 +65,67 @@ fn one_who_never_came_and_one_who_is_stopped() {
     );
 }
 
+/// Instants that a run of the binary takes from the clock.
+fn without_instants(text: &str) -> String {
+    const SHAPE: &str = "dddd-dd-ddTdd:dd+dd:dd";
+    let is_instant = |piece: &str| {
+        let fits = |(c, shape): (char, char)| match shape {
+            'd' => c.is_ascii_digit(),
+            '+' => "+-".contains(c),
+            shape => c == shape,
+        };
+        piece.chars().zip(SHAPE.chars()).all(fits)
+    };
+    let mut rest = text.to_owned();
+    let places = rest.char_indices().map(|(place, _)| place);
+    let places = places.filter(|place| {
+        rest.get(*place..place + SHAPE.len())
+            .is_some_and(is_instant)
+    });
+    for place in places.collect::<Vec<_>>().into_iter().rev() {
+        rest.replace_range(place..place + SHAPE.len(), "INSTANT");
+    }
+    rest
+}
+
+#[test]
+fn windows_and_resets_are_shown_with_what_holds_now() {
+    let shell = Shell::new();
+    shell.write(
+        "manifests/tenant-alpha.limits.yaml",
+        "
+namespace: tenant-alpha
+resources:
+  gpt-4:
+    limits:
+      rpm:
+        capacity: 100
+        refill_amount: 25
+        schedule:
+          - { cron: '0 0 29 2 *', tz: Europe/Berlin, capacity: 900, refill_period_seconds: 30 }
+      tpm:
+        capacity: 1
+        schedule:
+          - { cron: '* * * * *', tz: Europe/Berlin, scale: 0.5 }
+      daily: { capacity: 10000, reset_schedule: [{ cron: '0 0 * * *', tz: Europe/Berlin }] }
+      never: { capacity: 3, reset_schedule: [{ cron: '30 2 25-31 3 */7', tz: Europe/Berlin }] }
+      session: { capacity: 20, reset_after_seconds: 18000, soft: true }
+",
+    );
+    shell.ok("--local apply -f manifests --yes --settle 0");
+    let text = shell.ok("--local explain alice gpt-4").stdout;
+    insta::assert_snapshot!(without_instants(&text));
+    let markdown = shell.ok("--local explain alice gpt-4 -o markdown").stdout;
+    insta::assert_snapshot!(without_instants(&markdown));
+    let document = shell.json("--local explain alice gpt-4", 0);
+    let limits = &document["explanation"]["limits"];
+    assert_eq!(limits["zone"], "Europe/Berlin");
+    let at = limits["at"].as_u64().expect("milliseconds");
+    let daily = limits["now"][0]["next_reset"].as_u64().expect("a reset");
+    assert!((1..=25 * 3_600_000).contains(&(daily - at)), "{limits}");
+    assert_eq!(limits["now"][4]["in_force"]["capacity"], 0.5);
+}
+
 #[test]
 fn what_is_not_there_is_one_clear_line() {
     let shell = Shell::new();
