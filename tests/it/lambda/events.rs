@@ -4,7 +4,8 @@
 //! every stored byte as it was, and every step is answered by one well-formed PUT unless it says
 //! otherwise (`puts`).
 //!
-//! - Of a story: `tables`, which exist besides the one; `buckets`, as `entity/resource`.
+//! - Of a story: `tables`, which exist besides the one; `buckets`, as `entity/resource`;
+//!   `quiet`, when logs of the finest level would be too many.
 //! - Before a step: `by_hand`, switches set past the function; `gone`, the sort keys that someone
 //!   deleted, or `table`; `sink`, how the answer's receiver behaves.
 //! - Expected: `status`, `id` (`echo`, `never`, or what precedes its digits), parts of the `reason`,
@@ -217,9 +218,13 @@ async fn tell(name: &str) {
         .into_iter()
         .find(|(told, _)| told == name)
         .unwrap_or_else(|| panic!("no story {name}"));
+    let rig = match story["quiet"].as_bool() {
+        Some(true) => Rig::quiet().await,
+        _ => Rig::new().await,
+    };
     let mut told = Story {
         name,
-        rig: Rig::new().await,
+        rig,
         last: String::new(),
         has_table: true,
     };
