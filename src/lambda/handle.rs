@@ -158,6 +158,8 @@ impl Request<'_> {
                 principal: Some(asker.stack_id.to_owned()),
                 fanout: self.function.fanout_until(self.budget.work_until()),
                 full: properties.full_apply,
+                // Waits for another live apply instead: one of two deliveries is enough.
+                join: false,
                 forget: false,
                 warnings: manifest
                     .warnings()
