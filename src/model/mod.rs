@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod cron;
+mod digest;
 pub mod level;
 pub mod limit;
 pub mod name;
@@ -19,6 +20,7 @@ pub mod units;
 
 pub use access::{AccessMode, Switch};
 pub use cron::{Cron, CronError};
+pub use digest::sha256_hex;
 pub use level::{Level, LevelConfig, OnUnavailable, Scope};
 pub use limit::{Limit, LimitError, Recovery};
 pub use name::{EntityId, LimitName, NameError, NamespaceId, NamespaceName, ResourceName};

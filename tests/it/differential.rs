@@ -8,7 +8,7 @@
 mod buckets;
 mod source;
 
-use rand::Rng;
+use rand::RngExt;
 use serde_json::{Value, json};
 use source::Source;
 use std::env;
