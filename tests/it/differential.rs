@@ -9,7 +9,7 @@ mod buckets;
 mod instants;
 mod source;
 
-use rand::Rng;
+use rand::RngExt;
 use serde_json::{Value, json};
 use source::Source;
 use std::env;
