@@ -33,6 +33,9 @@ pub struct ApplyOptions {
     pub fanout: Settings,
     /// Every fan-out of every declared level was planned.
     pub full: bool,
+    /// Run the fan-outs too that another apply holds and may still be running: should it be dead,
+    /// its switches are in effect now and not only when its lease has run out.
+    pub join: bool,
     /// Once every level is as planned, delete the record too: the namespace is given up.
     pub forget: bool,
     /// What the manifest is warned about, for the report.
@@ -92,7 +95,9 @@ pub async fn apply(
     } else {
         pending::claim(store, &ns, &run.claim).await?
     };
-    let owed: Vec<Owed> = plan.owed.iter().cloned().collect();
+    let joined = run.joined(&resumed);
+    let owed: BTreeSet<Owed> = plan.owed.iter().chain(&joined).cloned().collect();
+    let owed: Vec<Owed> = owed.into_iter().collect();
     run.write_ahead(&owed, &resumed).await?;
     let writes = run.write_configs().await;
     let tidied = run.tidy(&writes, !resumed.is_empty()).await;
@@ -109,10 +114,7 @@ pub async fn apply(
     let pending = if due.is_empty() && plan.pending.is_empty() {
         0
     } else {
-        store
-            .pending(&ns)
-            .await
-            .map_or(plan.pending.len(), |pending| pending.len())
+        run.still_pending(&outcomes, &joined).await
     };
     Ok(run.report(&writes, &outcomes, resumed.len(), pending, errors, began))
 }
@@ -128,6 +130,34 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// What another apply holds and this one runs as well. Its own share stays: it may yet write.
+    fn joined(&self, resumed: &[Owed]) -> BTreeSet<Owed> {
+        let plan = self.guarded.plan();
+        let held = plan
+            .pending
+            .iter()
+            .filter(|owed| self.options.join && !resumed.contains(owed));
+        held.cloned().collect()
+    }
+
+    /// How many fan-outs are still owed. Of what another apply holds, those that landed here as
+    /// well are not: whatever that apply has yet to write, it fans out itself.
+    async fn still_pending(&self, outcomes: &[Outcome], joined: &BTreeSet<Owed>) -> usize {
+        let Ok(pending) = self.store.pending(self.ns).await else {
+            return self.guarded.plan().pending.len();
+        };
+        let landed = |owed: &Owed| {
+            joined.contains(owed)
+                && outcomes
+                    .iter()
+                    .any(|outcome| outcome.owed == *owed && outcome.has_landed())
+        };
+        pending
+            .iter()
+            .filter(|pending| !landed(&pending.owed))
+            .count()
+    }
+
     /// Before levels appear or switches are set, the record says that they are this manifest's:
     /// an apply that dies after them leaves nothing that no later one would clean up.
     async fn record_intent(&self) -> Result<(), StoreError> {
@@ -261,6 +291,7 @@ impl Run<'_> {
                 .filter(|_| writes.failed.is_empty()),
             last_applied: Some(self.clock.now()),
             remembers: true,
+            settled: false,
         };
         Some(
             self.store

@@ -1,14 +1,15 @@
 //! The Lambda function: the environment becomes options, events go to the library.
 //!
-//! The runtime decodes raw JSON and nothing more, so that no event fails before it can be answered.
+//! The runtime decodes nothing: an event goes to the library as it came, so that none fails before it
+//! can be answered.
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use serde_json::Value;
+use serde_json::value::RawValue;
 use std::env;
 use std::str::FromStr;
 use std::time::Duration;
 use zae_limits::clock::Clock;
-use zae_limits::lambda::{Function, Invocation, Options, Tables, log};
+use zae_limits::lambda::{Event, Function, Invocation, Options, Tables, log};
 use zae_limits::model::EpochMs;
 use zae_limits::store::Connection;
 
@@ -28,14 +29,16 @@ async fn main() -> Result<(), Error> {
     };
     let tables = Tables::connecting(Connection::default());
     let function = Function::new(options, tables, Clock::system(), |line| println!("{line}"))?;
-    lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| {
+    lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| {
         let function = function.clone();
         async move {
             let invocation = Invocation {
                 request_id: event.context.request_id,
                 deadline: Some(EpochMs(event.context.deadline)),
             };
-            function.handle(event.payload, invocation).await
+            function
+                .handle(Event::read(&event.payload), invocation)
+                .await
         }
     }))
     .await

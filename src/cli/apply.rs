@@ -166,6 +166,7 @@ async fn carry_out(
             principal: target.principal.clone(),
             fanout: settings.clone(),
             full: options.full,
+            join: true,
             warnings: one.report.warnings.clone(),
             ..ApplyOptions::default()
         };

@@ -3,9 +3,12 @@
 //! Nothing here refuses an event. A field that is absent, of another type, or longer than any that
 //! CloudFormation sends is simply not there; what that means is decided where it is needed.
 
+use super::event::Event;
 use serde_json::{Map, Value};
 use std::fmt;
 
+/// The field of the template's properties.
+pub(super) const PROPERTIES: &str = "ResourceProperties";
 /// The longest `StackId` that is taken over, in bytes of JSON.
 const STACK_ID: usize = 1024;
 /// The longest `RequestId` and the longest `LogicalResourceId`, in bytes of JSON.
@@ -86,6 +89,8 @@ pub struct Envelope {
     pub physical_id: Option<String>,
     /// The properties of the template, as they came; `None` when there are none.
     pub properties: Option<Value>,
+    /// Why the properties that came are not there.
+    pub unreadable: Option<String>,
 }
 
 impl Envelope {
@@ -93,13 +98,19 @@ impl Envelope {
     ///
     /// # Errors
     /// The event, when neither its request type nor its response URL says that it is one.
-    pub fn lift(event: Value) -> Result<Envelope, Value> {
-        let Value::Object(mut event) = event else {
-            return Err(event);
+    pub fn lift(event: impl Into<Event>) -> Result<Envelope, Event> {
+        let Event {
+            value,
+            mut unreadable,
+        } = event.into();
+        let mut event = match value {
+            Value::Object(event)
+                if event.contains_key("RequestType") || event.contains_key("ResponseURL") =>
+            {
+                event
+            }
+            value => return Err(Event { value, unreadable }),
         };
-        if !event.contains_key("RequestType") && !event.contains_key("ResponseURL") {
-            return Err(Value::Object(event));
-        }
         Ok(Envelope {
             request_type: RequestType::of(event.get("RequestType")),
             response_url: text(&event, "ResponseURL", usize::MAX).map(ResponseUrl),
@@ -108,8 +119,9 @@ impl Envelope {
             logical_id: text(&event, "LogicalResourceId", SHORT_ID),
             physical_id: text(&event, "PhysicalResourceId", PHYSICAL_ID),
             properties: event
-                .remove("ResourceProperties")
+                .remove(PROPERTIES)
                 .filter(|properties| !properties.is_null()),
+            unreadable: unreadable.remove(PROPERTIES),
         })
     }
 }
@@ -166,7 +178,7 @@ mod tests {
     #[test]
     fn any_other_event_is_given_back() {
         for event in [json!({"action": "plan"}), json!([]), json!(null)] {
-            assert_eq!(Envelope::lift(event.clone()).unwrap_err(), event);
+            assert_eq!(Envelope::lift(event.clone()).unwrap_err(), event.into());
         }
     }
 

@@ -19,6 +19,11 @@ pub enum Failure {
     /// A field that an answer, or the work, cannot do without.
     #[error("the event has no usable {0}: CloudFormation sends one with every request")]
     Missing(&'static str),
+    /// Properties that came and have no meaning as JSON.
+    #[error(
+        "ResourceProperties cannot be read ({0}): nest them less deeply, or give the manifest as ManifestPath"
+    )]
+    Unreadable(String),
     /// A request that is none of the three.
     #[error("the event's RequestType is {0:?}: it must be Create, Update or Delete")]
     UnknownRequest(String),

@@ -1,16 +1,24 @@
 //! A CloudFormation request: Create, Update and Delete of `Custom::ZaeLimiterLimits`.
 //!
 //! Create and Update are one thing: the table becomes what the properties say. An Update may be a
-//! rollback and is no special case, so the old properties are not looked at. A Delete looks at no
-//! properties at all, only at its id and at who owns what that id names. Answering is not done here.
+//! rollback, so the old properties are not looked at, and a manifest that this resource applied
+//! before may delete what came after it. A Delete looks at no properties at all, only at its id and
+//! at who owns what that id names. Answering is not done here.
+//!
+//! Caveat: a Create that is cancelled has not given its id yet, so its Delete comes with an id of
+//! CloudFormation's own making, perhaps while the Create still runs. Such an id names no table, and
+//! that Delete touches nothing, leaves no tombstone either: a Create that ends later leaves its levels
+//! behind. They are owned by stack and logical id, so the same resource, created again, goes on from them.
+//! Likewise a Create that is delivered once more after its Delete is carried out once more: its
+//! RequestId does not tell it from a new attempt, which may carry the same one.
 
 use super::budget::Budget;
-use super::envelope::{Envelope, RequestType};
+use super::envelope::{Envelope, PROPERTIES, RequestType};
 use super::failure::{Failure, Spelling};
 use super::id::{self, Named};
 use super::pipeline::Intent;
 use super::summary::Summary;
-use super::{Function, source};
+use super::{Function, source, takeover};
 use crate::manifest::{Manifest, OnFanoutError, Properties, parse_properties};
 use crate::model::{ManifestOwner, NamespaceId, ProvisionerRecord};
 use crate::plan::{Guard, PlanOptions, Policy};
@@ -84,8 +92,11 @@ impl Request<'_> {
 
     /// Create and Update.
     async fn converge(&self, asker: &Asker<'_>) -> Result<Done, Failure> {
+        if let Some(reason) = &self.envelope.unreadable {
+            return Err(Failure::Unreadable(reason.clone()));
+        }
         let Some(properties) = &self.envelope.properties else {
-            return Err(Failure::Missing("ResourceProperties"));
+            return Err(Failure::Missing(PROPERTIES));
         };
         let properties = parse_properties(properties)?;
         let given = properties.table_name.as_deref();
@@ -101,6 +112,10 @@ impl Request<'_> {
             .set(manifest.namespace().as_str().to_owned());
         let mut intent = self.intent(&store, &manifest, namespace_id, &properties, asker);
         let summary = self.apply(&mut intent, &properties, asker).await?;
+        if let (RequestType::Update, Some(ns)) = (&self.envelope.request_type, &intent.namespace_id)
+        {
+            takeover::stays(&store, ns).await;
+        }
         let report = properties.on_fanout_error == OnFanoutError::Report;
         let is_done = summary.failed == 0
             && summary.other_errors == 0
@@ -136,12 +151,15 @@ impl Request<'_> {
                 adopt: properties.adopt,
                 allow_empty: properties.allow_empty,
                 max_delete: max_delete.map(|most| most.unwrap_or(usize::MAX)),
+                goes_back: self.envelope.request_type == RequestType::Update,
                 ..Policy::strict(asker.owner())
             },
             options: ApplyOptions {
                 principal: Some(asker.stack_id.to_owned()),
                 fanout: self.function.fanout_until(self.budget.work_until()),
                 full: properties.full_apply,
+                // Waits for another live apply instead: one of two deliveries is enough.
+                join: false,
                 forget: false,
                 warnings: manifest
                     .warnings()
@@ -204,7 +222,7 @@ impl Request<'_> {
     fn physical_id(&self, table: &str, ns: &NamespaceId, asker: &Asker<'_>) -> String {
         let own = self.envelope.physical_id.as_ref();
         match own.and_then(|own| Some((own, Named::parse(own)?))) {
-            Some((own, named)) if named.is_at(table, ns) => own.clone(),
+            Some((own, named)) if named.is_at(table, ns, asker.stack_id) => own.clone(),
             _ => id::physical_id(table, ns, asker.stack_id, asker.logical_id),
         }
     }
@@ -253,8 +271,14 @@ impl Request<'_> {
             return Ok(None);
         };
         let _ = self.fate.namespace.set(name.as_str().to_owned());
-        let record = store.record(ns).await?;
-        if !record.is_some_and(|record| owns(&record, named, &asker.owner())) {
+        let Some(record) = store.record(ns).await? else {
+            return Ok(None);
+        };
+        if !owns(&record, named, &asker.owner()) {
+            takeover::gone(store, ns, &record, &asker.owner()).await;
+            return Ok(None);
+        }
+        if takeover::give_back(store, ns, &record).await? {
             return Ok(None);
         }
         let intent = Intent {

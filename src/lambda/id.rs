@@ -44,10 +44,28 @@ impl Named {
         })
     }
 
-    /// Whether levels of this table and namespace are what the id names.
-    pub fn is_at(&self, table: &str, namespace_id: &NamespaceId) -> bool {
-        self.table == table && self.namespace_id == *namespace_id
+    /// Whether levels of this table and namespace are what the id names. A table's name stands for
+    /// the table of the stack's own region and account, and so does its ARN: a template that
+    /// goes from one to the other must not have the resource replaced, and its levels deleted.
+    pub fn is_at(&self, table: &str, namespace_id: &NamespaceId, stack_id: &str) -> bool {
+        let is_same = self.table == table
+            || located(&self.table, stack_id)
+                .is_some_and(|located_at| Some(located_at) == located(table, stack_id));
+        is_same && self.namespace_id == *namespace_id
     }
+}
+
+/// Region, account and name of a table; `None` when an ARN is none, or not a table's.
+fn located<'a>(table: &'a str, stack_id: &'a str) -> Option<(&'a str, &'a str, &'a str)> {
+    let is_arn = table.starts_with("arn:");
+    let mut parts = if is_arn { table } else { stack_id }.splitn(6, ':').skip(3);
+    let (region, account, rest) = (parts.next()?, parts.next()?, parts.next()?);
+    let name = if is_arn {
+        rest.strip_prefix("table/")?
+    } else {
+        table
+    };
+    Some((region, account, name))
 }
 
 /// The id of a resource.
@@ -76,16 +94,42 @@ fn digest(stack_id: &str, logical_id: &str) -> String {
 mod tests {
     use super::*;
 
+    const STACK: &str = "arn:aws:cloudformation:eu-central-1:123456789012:stack/tenants/0a1b";
+
     #[test]
     fn an_id_reads_back_with_a_table_by_name_and_by_arn() {
         let ns = NamespaceId::parse("Ab_-9").expect("an id");
         for table in ["limits", "arn:aws:dynamodb:eu-central-1:1:table/limits"] {
             let id = physical_id(table, &ns, "stack", "Limits");
             let named = Named::parse(&id).expect("an id of ours");
-            assert!(named.is_at(table, &ns) && !named.legacy, "{id}");
+            assert!(named.is_at(table, &ns, STACK) && !named.legacy, "{id}");
         }
         let legacy = Named::parse("limits/Ab_-9/limits-provisioner").expect("a legacy id");
-        assert!(legacy.legacy && legacy.is_at("limits", &ns));
+        assert!(legacy.legacy && legacy.is_at("limits", &ns, STACK));
+    }
+
+    #[test]
+    fn a_tables_name_and_its_arn_are_one_place() {
+        let ns = NamespaceId::parse("Ab_-9").expect("an id");
+        let here = "arn:aws:dynamodb:eu-central-1:123456789012:table/limits";
+        let others = [
+            "other",
+            "arn:aws:dynamodb:eu-west-1:123456789012:table/limits",
+            "arn:aws:dynamodb:eu-central-1:999999999999:table/limits",
+            "arn:aws:dynamodb:eu-central-1:123456789012:table/other",
+            "arn:limits",
+        ];
+        for own in ["limits", here] {
+            let id = physical_id(own, &ns, STACK, "Limits");
+            let named = Named::parse(&id).expect("an id of ours");
+            for table in ["limits", here] {
+                assert!(named.is_at(table, &ns, STACK), "{own} and {table}");
+            }
+            for table in others {
+                assert!(!named.is_at(table, &ns, STACK), "{own} and {table}");
+            }
+            assert_eq!(named.is_at(here, &ns, "no ARN"), own == here);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! function, which that command line prints, and nothing is written.
 
 use super::budget::Budget;
+use super::event::Event;
 use super::failure::{Failure, Spelling};
 use super::pipeline::Intent;
 use super::summary::Summary;
@@ -62,9 +63,13 @@ struct Said {
 impl Function {
     pub(super) async fn invoke(
         &self,
-        event: Value,
+        event: Event,
         budget: Budget,
     ) -> Result<Value, FunctionError> {
+        let Event {
+            value: event,
+            mut unreadable,
+        } = event;
         let action = match event.get("action") {
             None | Some(Value::Null) => "plan".to_owned(),
             Some(Value::String(action)) if action.is_empty() => "plan".to_owned(),
@@ -73,7 +78,12 @@ impl Function {
         };
         let function = self.clone();
         let asked = action.clone();
-        let task = async move { function.perform(event, &asked, budget).await };
+        let task = async move {
+            match unreadable.pop_first() {
+                Some((_, reason)) => Err(Failure::Event(reason)),
+                None => function.perform(event, &asked, budget).await,
+            }
+        };
         let outcome = self.guarded(Box::pin(task), budget).await;
         let duration_ms = self.clock().now().0.saturating_sub(budget.began.0);
         let nothing = Summary::default();

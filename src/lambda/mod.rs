@@ -4,8 +4,8 @@
 //! deadline included, ends in exactly one answer.
 //!
 //! ```text
-//! event -> envelope -> request (handle) -> pipeline -> answer -> respond
-//!       -> direct invoke (invoke)       -> pipeline -> JSON
+//! text -> event -> envelope -> request (handle) -> pipeline -> answer -> respond
+//!               -> direct invoke (invoke)       -> pipeline -> JSON
 //! ```
 //!
 //! Guarantees: a request with a response URL is answered on every path; once the answer was
@@ -19,6 +19,7 @@
 mod answer;
 mod budget;
 mod envelope;
+mod event;
 mod failure;
 mod handle;
 mod id;
@@ -30,9 +31,11 @@ mod respond;
 mod source;
 mod summary;
 mod tables;
+mod takeover;
 
 pub use answer::{Answer, MOST_BYTES, Status};
 pub use envelope::{Envelope, RequestType};
+pub use event::Event;
 pub use failure::{Failure, Spelling};
 pub use id::{Named, never_created, physical_id};
 pub use invoke::ACTIONS;
@@ -159,7 +162,7 @@ impl Function {
     /// [`FunctionError`] when CloudFormation could not be answered, or a direct invoke failed.
     pub async fn handle(
         &self,
-        event: Value,
+        event: impl Into<Event>,
         invocation: Invocation,
     ) -> Result<Value, FunctionError> {
         let budget = Budget::new(

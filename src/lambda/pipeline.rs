@@ -3,9 +3,10 @@
 //! Both kinds of event end here, so that neither can guard or apply in a way of its own.
 
 use super::failure::{Failure, Spelling};
+use super::takeover;
 use crate::clock::Clock;
 use crate::manifest::Manifest;
-use crate::model::{ManifestOwner, NamespaceId};
+use crate::model::NamespaceId;
 use crate::plan::{Plan, PlanOptions, Policy};
 use crate::reconcile::{self, ApplyOptions};
 use crate::report::ApplyReport;
@@ -36,13 +37,8 @@ impl Intent<'_> {
         let before = plan.record_before.as_ref();
         let owner = before.and_then(|record| record.owner.as_ref());
         let mut policy = self.policy.clone();
-        policy.adopt |= matches!(
-            (owner, &policy.owner),
-            (
-                Some(ManifestOwner::Stack { stack_id: theirs, .. }),
-                ManifestOwner::Stack { stack_id: ours, .. },
-            ) if theirs == ours && !policy.deletes_all
-        );
+        policy.adopt |= !policy.deletes_all
+            && owner.is_some_and(|owner| takeover::of_one_stack(owner, &policy.owner));
         policy
     }
 

@@ -44,8 +44,13 @@ pub struct ProvisionerRecord {
     pub switches: Option<BTreeMap<Level, Switch>>,
     /// Who applied last; `None` is anyone's.
     pub owner: Option<ManifestOwner>,
+    /// From whom that one took the namespace over, until it is certain that they do not want it back.
+    pub taken_from: Option<ManifestOwner>,
     /// `sha256:` of the canonical manifest of the last apply.
     pub applied_hash: Option<String>,
+    /// `applied_hash` before it last changed: what a failed update of a stack goes back to. `None`:
+    /// there was none, or the Python provisioner wrote the record, which does not know it.
+    pub previous_hash: Option<String>,
     /// When the last apply finished.
     pub last_applied: Option<EpochMs>,
     /// Counts writes of the record; 0 when a record carries none.

@@ -24,6 +24,9 @@ pub struct Policy {
     pub reviewed: Option<String>,
     /// A stack deletes what it owns: an empty manifest and many deletes are the point.
     pub deletes_all: bool,
+    /// A stack goes back to what it had: the manifest that was applied last, or the one before, may be
+    /// empty and may delete many levels, as long as the same owner applied them.
+    pub goes_back: bool,
 }
 
 impl Policy {
@@ -36,7 +39,13 @@ impl Policy {
             max_delete: None,
             reviewed: None,
             deletes_all: false,
+            goes_back: false,
         }
+    }
+
+    /// Whether deletes are what a plan is for, however many.
+    fn expects_deletes(&self, plan: &Plan) -> bool {
+        self.deletes_all || (self.goes_back && plan.goes_back(&self.owner))
     }
 }
 
@@ -152,9 +161,10 @@ impl Plan {
                 owner: owner.clone(),
             });
         }
-        if self.declared == 0 && managed > 0 && !policy.allow_empty && !policy.deletes_all {
+        let expected = policy.expects_deletes(self);
+        if self.declared == 0 && managed > 0 && !policy.allow_empty && !expected {
             refusals.push(Refusal::Empty { managed });
-        } else if deletes > allowed && self.declared > 0 && !policy.deletes_all {
+        } else if deletes > allowed && self.declared > 0 && !expected {
             refusals.push(Refusal::TooManyDeletes {
                 deletes,
                 managed,
@@ -173,6 +183,16 @@ impl Plan {
             });
         }
         refusals
+    }
+
+    /// Whether an owner has applied this manifest before: last, which leaves only what an unfinished
+    /// apply added, or next to last, which takes the last one back.
+    fn goes_back(&self, owner: &ManifestOwner) -> bool {
+        let (Some(before), Some(hash)) = (&self.record_before, &self.record.applied_hash) else {
+            return false;
+        };
+        before.owner.as_ref() == Some(owner)
+            && [&before.applied_hash, &before.previous_hash].contains(&&Some(hash.clone()))
     }
 
     /// Lets the plan pass, or says every reason why not.

@@ -104,7 +104,8 @@ pub struct Plan {
     pub owed: BTreeSet<Owed>,
     /// Fan-outs that earlier applies left unfinished.
     pub pending: BTreeSet<Owed>,
-    /// What the record must say once the apply has succeeded, `rev` and time aside.
+    /// What the record must say once the apply has succeeded; `rev`, time, `previous_hash` and
+    /// `taken_from`, which follow from what is stored by then, aside.
     pub record: ProvisionerRecord,
     /// The record that the plan was made against.
     pub record_before: Option<ProvisionerRecord>,
@@ -324,7 +325,9 @@ fn record_after(manifest: &Manifest) -> ProvisionerRecord {
         managed: manifest.levels().keys().cloned().collect(),
         switches: Some(switches),
         owner: None,
+        taken_from: None,
         applied_hash: Some(manifest.sha256()),
+        previous_hash: None,
         last_applied: None,
         rev: 0,
     }

@@ -31,6 +31,8 @@ pub struct RecordDelta {
     pub last_applied: Option<EpochMs>,
     /// Whether the record remembers switches from now on, where it did not before.
     pub remembers: bool,
+    /// Whether nobody will want the namespace back from its owner any more.
+    pub settled: bool,
 }
 
 /// A change of owner, from the one that was read.
@@ -67,10 +69,19 @@ impl RecordDelta {
         );
         record.switches = Some(switches);
         let owner = record.owner.as_ref();
-        if let Some(takeover) = self.owner.as_ref().filter(|t| !t.is_late(owner)) {
-            record.owner = Some(takeover.to.clone());
+        if let Some(takeover) = self.owner.as_ref().filter(|t| !t.is_late(owner))
+            && owner != Some(&takeover.to)
+        {
+            record.taken_from = record.owner.replace(takeover.to.clone());
         }
-        record.applied_hash = self.applied_hash.clone().or(record.applied_hash);
+        if self.settled {
+            record.taken_from = None;
+        }
+        if let Some(applied) = &self.applied_hash
+            && record.applied_hash.as_ref() != Some(applied)
+        {
+            record.previous_hash = record.applied_hash.replace(applied.clone());
+        }
         record.last_applied = self.last_applied.or(record.last_applied);
         record
     }
@@ -215,5 +226,73 @@ impl Store {
             answer.map_err(|e| self.failed("shrink the provisioner record", e))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn from_whom_a_namespace_was_taken_is_remembered_until_it_is_settled() {
+        let stack = |logical_id: &str| ManifestOwner::Stack {
+            stack_id: "stack".to_owned(),
+            logical_id: logical_id.to_owned(),
+        };
+        let take = |record: &ProvisionerRecord, to: &str, settled| {
+            let delta = RecordDelta {
+                owner: Some(Takeover {
+                    from: record.owner.clone(),
+                    to: stack(to),
+                    or_fail: false,
+                }),
+                settled,
+                ..RecordDelta::default()
+            };
+            delta.merged(Some(record.clone()))
+        };
+        let first = take(&ProvisionerRecord::default(), "Limits", false);
+        assert_eq!(
+            (&first.owner, &first.taken_from),
+            (&Some(stack("Limits")), &None)
+        );
+        let second = take(&first, "Renamed", false);
+        assert_eq!(second.taken_from, Some(stack("Limits")));
+        let again = take(&second, "Renamed", false);
+        assert_eq!(again, second, "the same owner takes nothing");
+        let back = take(&second, "Limits", true);
+        assert_eq!(
+            (&back.owner, &back.taken_from),
+            (&Some(stack("Limits")), &None)
+        );
+    }
+
+    #[test]
+    fn the_hash_before_the_last_change_is_remembered() {
+        let apply = |record, hash: Option<&str>| {
+            let delta = RecordDelta {
+                applied_hash: hash.map(str::to_owned),
+                ..RecordDelta::default()
+            };
+            delta.merged(Some(record))
+        };
+        let hashes = |record: &ProvisionerRecord| {
+            let text = |hash: &Option<String>| hash.clone().unwrap_or_default();
+            (text(&record.previous_hash), text(&record.applied_hash))
+        };
+        let pair = |previous: &str, applied: &str| (previous.to_owned(), applied.to_owned());
+        let mut record = ProvisionerRecord::default();
+        for (hash, expected) in [
+            (None, pair("", "")),
+            (Some("a"), pair("", "a")),
+            (Some("a"), pair("", "a")),
+            (Some("b"), pair("a", "b")),
+            (None, pair("a", "b")),
+            (Some("b"), pair("a", "b")),
+            (Some("a"), pair("b", "a")),
+        ] {
+            record = apply(record, hash);
+            assert_eq!(hashes(&record), expected, "{hash:?}");
+        }
     }
 }

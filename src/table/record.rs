@@ -16,6 +16,8 @@ pub const ITEM_BUDGET: usize = 350 * 1024;
 const OVERFLOW: &str = "overflow";
 const SWITCHES: &str = "switches";
 const ENTITIES: &str = "managed_entities";
+const OWNER: &str = "owner";
+const TAKEN_FROM: &str = "taken_from";
 
 /// The record as items: the record itself, then its overflow items in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,11 +47,17 @@ pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord) -> RecordItems {
     if let Some(hash) = &record.applied_hash {
         main.insert("applied_hash".to_owned(), text(hash));
     }
+    if let Some(hash) = &record.previous_hash {
+        main.insert("previous_hash".to_owned(), text(hash));
+    }
     if let Some(at) = record.last_applied {
         main.insert("last_applied".to_owned(), text(audit::rfc3339_seconds(at)));
     }
     if let Some(owner) = &record.owner {
-        main.insert("owner".to_owned(), encode_owner(owner));
+        main.insert(OWNER.to_owned(), encode_owner(owner));
+    }
+    if let Some(owner) = &record.taken_from {
+        main.insert(TAKEN_FROM.to_owned(), encode_owner(owner));
     }
     main.insert("rev".to_owned(), number(record.rev));
     let parts = split_entities(record, budget);
@@ -212,8 +220,10 @@ pub fn decode(items: &RecordItems) -> Result<ProvisionerRecord, ItemError> {
     Ok(ProvisionerRecord {
         managed,
         switches: items.main.contains_key(SWITCHES).then_some(remembered),
-        owner: decode_owner(reader)?,
+        owner: decode_owner(reader, OWNER)?,
+        taken_from: decode_owner(reader, TAKEN_FROM)?,
         applied_hash: reader.text("applied_hash")?.map(str::to_owned),
+        previous_hash: reader.text("previous_hash")?.map(str::to_owned),
         last_applied: last_applied.and_then(instant),
         rev: reader.whole("rev")?.unwrap_or(0),
     })
@@ -255,18 +265,21 @@ fn decode_switches(
     Ok(())
 }
 
-fn decode_owner(reader: Reader<'_>) -> Result<Option<ManifestOwner>, ItemError> {
-    let Some(owner) = reader.map("owner")? else {
+fn decode_owner(
+    reader: Reader<'_>,
+    name: &'static str,
+) -> Result<Option<ManifestOwner>, ItemError> {
+    let Some(owner) = reader.map(name)? else {
         return Ok(None);
     };
     let owner = Reader::new(owner);
-    let named = |error: ItemError| reader.error("owner", format!("has {}", error.problem));
+    let named = |error: ItemError| reader.error(name, format!("has {}", error.problem));
     match owner.text("kind").map_err(named)? {
         Some("cli") => Ok(Some(ManifestOwner::Cli)),
         Some("stack") => Ok(Some(ManifestOwner::Stack {
             stack_id: owner.required_text("stack_id").map_err(named)?.to_owned(),
             logical_id: owner.required_text("logical_id").map_err(named)?.to_owned(),
         })),
-        other => Err(reader.error("owner", format!("is of unknown kind {other:?}"))),
+        other => Err(reader.error(name, format!("is of unknown kind {other:?}"))),
     }
 }

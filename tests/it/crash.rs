@@ -5,7 +5,9 @@ use crate::transport::{Counted, Fault, Landing, over};
 use crate::world::{Dump, World, manifest};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::BTreeMap;
-use zae_limits::plan::PlanOptions;
+use zae_limits::model::ManifestOwner;
+use zae_limits::plan::{PlanOptions, Policy};
+use zae_limits::reconcile::{self, ApplyOptions};
 use zae_limits::store::Embedded;
 
 /// What was applied before, and what is being applied when the process dies.
@@ -235,4 +237,47 @@ async fn a_live_lease_is_respected_and_reported() {
         }
     }
     assert!(left_pending > 3, "{left_pending}");
+}
+
+/// Whoever applies next need not wait for a dead apply's lease: what it owed is done at once.
+#[tokio::test]
+async fn joining_a_dead_apply_brings_every_switch_into_effect_at_once() {
+    let case = Case {
+        before: "",
+        after: CARVED,
+        full: false,
+    };
+    let target = manifest(case.after);
+    let mut joined = 0;
+    for at in 1.. {
+        let embedded = prepared(&case).await;
+        let fault = Fault::crash(at, Counted::Requests, Landing::After);
+        let dying = Embedded::client_over(over(embedded.http_client(), fault.clone()));
+        let _ = World::before_first_use(dying)
+            .try_apply(&target, PlanOptions::default())
+            .await;
+        if !fault.struck() {
+            break;
+        }
+        let world = World::before_first_use(embedded.client());
+        let plan = world.plan(&target).await;
+        joined += usize::from(!plan.pending.is_empty());
+        let guarded = plan
+            .guard(&Policy::strict(ManifestOwner::Cli))
+            .expect("no guard");
+        let options = ApplyOptions {
+            join: true,
+            ..World::options()
+        };
+        let report = reconcile::apply(&world.store, &world.clock, &guarded, &options, &()).await;
+        let report = report.expect("an apply");
+        assert_eq!((report.errors.len(), report.pending), (0, 0), "at {at}");
+        assert_eq!(world.stamp("alice", "gpt-4").await, "enforce", "at {at}");
+        assert_eq!(world.stamp("bob", "gpt-4").await, "disabled", "at {at}");
+        // The dead apply's shares are still there, and go once its lease has run out.
+        world.clock.advance(20 * 60_000);
+        world.apply_once(&target, PlanOptions::default()).await;
+        assert_eq!(world.store.pending(&world.ns).await.expect("pending"), []);
+    }
+    assert!(joined > 3, "{joined}");
 }

@@ -4,7 +4,11 @@
 mod events;
 mod fuzz;
 mod invoke;
+mod mutants;
 mod respond;
 mod rig;
+mod rollback;
+mod runtime;
 mod sink;
+mod story;
 mod timing;

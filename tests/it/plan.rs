@@ -29,7 +29,9 @@ fn applied(manifest: &Manifest) -> State {
             managed: manifest.levels().keys().cloned().collect(),
             switches: Some(switches.collect()),
             owner: Some(ManifestOwner::Cli),
+            taken_from: None,
             applied_hash: Some(manifest.sha256()),
+            previous_hash: None,
             last_applied: None,
             rev: 1,
         }),
@@ -322,6 +324,56 @@ fn an_empty_manifest_needs_permission_where_something_is_managed() {
         refusals(&planned("", ""), &strict),
         [""; 0],
         "nothing managed, nothing lost"
+    );
+}
+
+#[test]
+fn a_stack_may_go_back_to_what_it_applied_last_or_before() {
+    let guarded = |before: &str, previous: Option<&str>, after: &str, policy: &Policy| {
+        let mut state = applied(&manifest(before));
+        let record = state.record.as_mut().expect("a record");
+        record.previous_hash = previous.map(|yaml| manifest(yaml).sha256());
+        // What an apply left that died before it could say what it had applied.
+        let left = manifest(&entities(50..60));
+        record.managed.extend(left.levels().keys().cloned());
+        state.levels.extend(applied(&left).levels);
+        let plan = plan(&manifest(after), &state, PlanOptions::default());
+        plan.refusals(policy).len()
+    };
+    let strict = Policy::strict(ManifestOwner::Cli);
+    let stack = Policy {
+        goes_back: true,
+        ..strict.clone()
+    };
+    let (many, few) = (entities(0..20), entities(0..1));
+    assert_eq!(guarded(&many, Some(&few), &few, &stack), 0);
+    assert_eq!(guarded(&many, Some(&few), &few, &strict), 1, "only a stack");
+    assert_eq!(guarded(&many, None, &few, &stack), 1, "nothing is known");
+    assert_eq!(
+        guarded(&many, Some(&few), &entities(1..2), &stack),
+        1,
+        "another one"
+    );
+    assert_eq!(guarded(&many, Some(""), "", &stack), 0, "an empty one");
+    assert_eq!(guarded(&many, Some(&few), "", &stack), 1);
+    assert_eq!(
+        guarded(&few, None, &few, &stack),
+        0,
+        "the last one, and nothing more"
+    );
+    assert_eq!(guarded(&few, None, &few, &strict), 1);
+    let others = Policy {
+        owner: ManifestOwner::Stack {
+            stack_id: "arn:aws:cloudformation:x".to_owned(),
+            logical_id: "Limits".to_owned(),
+        },
+        adopt: true,
+        ..stack
+    };
+    assert_eq!(
+        guarded(&many, Some(&few), &few, &others),
+        1,
+        "another owner"
     );
 }
 

@@ -516,7 +516,9 @@ fn a_record_reads_back_with_its_memory() {
             stack_id: "arn:aws:cloudformation:x".into(),
             logical_id: "Limits".into(),
         }),
+        taken_from: Some(ManifestOwner::Cli),
         applied_hash: Some("sha256:00".into()),
+        previous_hash: Some("sha256:01".into()),
         last_applied: Some(NOW),
         rev: 3,
     };

@@ -36,9 +36,7 @@ pub(in crate::cli) fn plan(
         let _ = write!(text, "\n\n{footer}");
     }
     if !plan.pending.is_empty() {
-        text.push_str(
-            "\n\nUnfinished from earlier applies; apply takes over what nobody works on:",
-        );
+        text.push_str("\n\nUnfinished from earlier applies; apply runs them too:");
         for owed in &plan.pending {
             let _ = write!(text, "\n  {}", owed_text(owed));
         }

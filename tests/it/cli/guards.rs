@@ -1,6 +1,7 @@
 //! Exit codes of an apply that is not carried out, and what it says about it.
 
 use super::{EXAMPLE, Shell};
+use aws_sdk_dynamodb::types::AttributeValue;
 use std::path::Path;
 use zae_limits::clock::Clock;
 use zae_limits::fanout::Settings;
@@ -124,7 +125,7 @@ fn a_saved_plan_is_applied_as_reviewed_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn what_another_apply_still_owes_is_partly_applied() {
+async fn what_another_apply_holds_is_done_as_well() {
     let shell = Shell::seeded();
     let store = store(&shell.path(".zae-limits/local.db"));
     let names = store.namespace_names().await.expect("names");
@@ -151,11 +152,45 @@ async fn what_another_apply_still_owes_is_partly_applied() {
         .expect("recorded");
     drop(store);
 
+    let done = shell.run("--local apply -f manifests --yes --settle 0");
+    assert_eq!(done.code, 0, "{done:?}");
+    insta::assert_snapshot!(done.redacted());
+}
+
+#[tokio::test]
+async fn a_bucket_that_cannot_be_stamped_is_partly_applied() {
+    let shell = Shell::seeded();
+    let path = shell.path(".zae-limits/local.db");
+    let embedded = Embedded::file(&path).expect("the store");
+    let ns = {
+        let store = store(&path);
+        let names = store.namespace_names().await.expect("names");
+        let name = names.first().expect("a namespace").clone();
+        store
+            .namespace_id(&name)
+            .await
+            .expect("a look-up")
+            .expect("an id")
+    };
+    let mut put = embedded.client().put_item().table_name("rate-limits");
+    for (name, value) in [
+        ("PK", format!("{ns}/BUCKET#nobody")),
+        ("SK", "#STATE".to_owned()),
+        ("GSI2PK", format!("{ns}/RESOURCE#claude-3")),
+        ("GSI2SK", "BUCKET#nobody#0".to_owned()),
+    ] {
+        put = put.item(name, AttributeValue::S(value));
+    }
+    put.send().await.expect("a put");
+    drop(embedded);
+
+    let disabled = EXAMPLE.replacen("  claude-3:\n", "  claude-3:\n    disabled: true\n", 1);
+    shell.write("manifests/tenant-alpha.limits.yaml", &disabled);
     let partial = shell.run("--local apply -f manifests --yes --settle 0");
     assert_eq!(partial.code, 5, "{partial:?}");
-    insta::assert_snapshot!(partial.redacted());
+    insta::assert_snapshot!(partial.redacted().replace(ns.as_str(), "NS"));
     assert_eq!(
-        shell.json("--local apply -f manifests --yes", 5)["status"],
+        shell.json("--local apply -f manifests --yes --settle 0", 5)["status"],
         "partial"
     );
 }

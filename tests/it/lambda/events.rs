@@ -1,134 +1,234 @@
 //! Stories of events: what is sent, what must be answered, and what the table must then hold.
 //!
 //! A story is a file in tests/data/cfn: steps, each with an oracle. A step without `levels` must leave
-//! every stored byte as it was. `{ns}`, `{id}` and `{last}` stand for the namespace id of
-//! tenant-alpha, the id that the story's resource has, and the id of the last answer.
+//! every stored byte as it was, and every step is answered by one well-formed PUT unless it says
+//! otherwise (`puts`).
+//!
+//! - Of a story: `tables`, which exist besides the one; `buckets`, as `entity/resource`;
+//!   `quiet`, when logs of the finest level would be too many.
+//! - Before a step: `by_hand`, switches set past the function; `gone`, the sort keys that someone
+//!   deleted, or `table`; `sink`, how the answer's receiver behaves.
+//! - Expected: `status`, `id` (`echo`, `never`, or what precedes its digits), parts of the `reason`,
+//!   some of `data` (`again`: of a repeated event's), `bytes` of the body, `event_bytes` at least of the
+//!   event, `levels` or how many, `elsewhere` (levels of other tables), `stamps`, and `told`: `error`
+//!   when no answer gets through.
 
-use super::rig::Rig;
-use serde_json::{Map, Value, json};
-use std::fs;
-use std::path::PathBuf;
-
-/// Replaces placeholders in every text.
-fn fill(value: &Value, fills: &[(&str, &str)]) -> Value {
-    match value {
-        Value::String(text) => {
-            let filled = fills
-                .iter()
-                .fold(text.clone(), |text, (from, to)| text.replace(from, to));
-            Value::String(filled)
-        }
-        Value::Array(items) => items.iter().map(|item| fill(item, fills)).collect(),
-        Value::Object(fields) => {
-            let filled = fields.iter().map(|(k, v)| (k.clone(), fill(v, fills)));
-            Value::Object(filled.collect())
-        }
-        other => other.clone(),
-    }
-}
+use super::rig::{Rig, TABLE, levels, well_formed};
+use super::sink::Act;
+use super::story::{all, event, fill};
+use crate::world::{Dump, World};
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::{Value, json};
+use std::time::Duration;
+use zae_limits::store::{Place, Store};
 
 struct Story<'a> {
     name: &'a str,
     rig: Rig,
     last: String,
+    has_table: bool,
 }
 
 impl Story<'_> {
+    async fn set_up(&self, story: &Value) {
+        for table in texts(&story["tables"]) {
+            let now = self.rig.world.clock.now();
+            let world = self.elsewhere(table);
+            world.store.create(now).await.expect("a table");
+        }
+        for bucket in texts(&story["buckets"]) {
+            let (entity, resource) = bucket.split_once('/').expect("a bucket");
+            self.rig.world.bucket(entity, resource, 0, &[]).await;
+        }
+    }
+
+    fn elsewhere(&self, table: &str) -> World {
+        let place = Place {
+            table: table.to_owned(),
+            host: "memory".to_owned(),
+        };
+        let world = &self.rig.world;
+        World {
+            store: Store::new(world.client.clone(), place),
+            client: world.client.clone(),
+            clock: world.clock.clone(),
+            ns: world.ns.clone(),
+        }
+    }
+
+    async fn dump(&self) -> Dump {
+        match self.has_table {
+            true => self.rig.world.dump().await,
+            false => Dump::new(),
+        }
+    }
+
     async fn step(&mut self, number: usize, step: &Value) {
         let at = format!("{} step {number}", self.name);
         let ns = self.rig.world.ns.to_string();
-        let fills = [("{ns}", ns.as_str()), ("{last}", self.last.as_str())];
-        let step = fill(step, &fills);
-        let event = self.event(&step);
-        let before = self.rig.world.dump().await;
-        let times = step["times"].as_u64().unwrap_or(1);
-        for time in 0..times {
-            let body = self.rig.answered(event.clone()).await;
-            let again = time > 0;
-            self.check(&at, &step["expect"], &event, &body, again);
+        let step = fill(
+            step,
+            &[("{ns}", ns.as_str()), ("{last}", self.last.as_str())],
+        );
+        self.meddle(&step).await;
+        let event = event(&step, &self.rig.sink.url(), &self.last);
+        let before = self.dump().await;
+        for time in 0..step["times"].as_u64().unwrap_or(1) {
+            self.rig.sink.acts(&acts(&step["sink"]));
+            let body = self.answered(&at, &event, &step["expect"]).await;
+            check(&at, &step["expect"], &event, &body, time > 0);
             self.last = body["PhysicalResourceId"]
                 .as_str()
                 .expect("an id")
                 .to_owned();
         }
-        match step["expect"].get("levels") {
-            Some(levels) => {
-                let found = json!(self.rig.levels().await);
-                assert_eq!(&found, levels, "{at}: levels");
-            }
-            None => assert_eq!(
-                self.rig.world.dump().await,
-                before,
-                "{at}: the table is untouched"
-            ),
-        }
+        self.look(&at, &step["expect"], &before).await;
     }
 
-    fn event(&self, step: &Value) -> Value {
-        let kind = step["type"].as_str().unwrap_or("Create");
-        let mut event = self.rig.event(kind, step["properties"].clone());
-        if matches!(kind, "Update" | "Delete") {
-            event["PhysicalResourceId"] = json!(self.last);
-            event["OldResourceProperties"] = step["old"].clone();
+    /// What others do before an event comes.
+    async fn meddle(&mut self, step: &Value) {
+        for (level, switch) in step["by_hand"].as_object().into_iter().flatten() {
+            let mut item = self.rig.world.item(level, "#CONFIG").await;
+            let value = switch.as_bool().expect("a switch");
+            item.insert("disabled".to_owned(), AttributeValue::Bool(value));
+            self.rig.world.put(item).await;
         }
-        let nothing = Map::new();
-        let patch = step["patch"].as_object().unwrap_or(&nothing);
-        for (key, value) in patch {
-            match (value, event.as_object_mut()) {
-                (Value::Null, Some(fields)) => drop(fields.shift_remove(key)),
-                (value, Some(fields)) => drop(fields.insert(key.clone(), value.clone())),
-                (_, None) => {}
+        match step["gone"].as_str() {
+            Some("table") => {
+                let request = self.rig.world.client.delete_table().table_name(TABLE);
+                request.send().await.expect("a deleted table");
+                self.has_table = false;
             }
-        }
-        event
-    }
-
-    fn check(&self, at: &str, expect: &Value, event: &Value, body: &Value, again: bool) {
-        assert_eq!(body["Status"], expect["status"], "{at}: {body}");
-        let id = body["PhysicalResourceId"].as_str().expect("an id");
-        match expect["id"].as_str() {
-            Some("echo") => assert_eq!(
-                body["PhysicalResourceId"], event["PhysicalResourceId"],
-                "{at}"
-            ),
-            Some("never") => assert!(id.starts_with("never-created/"), "{at}: {id}"),
-            Some(prefix) => {
-                let digits = id
-                    .strip_prefix(prefix)
-                    .unwrap_or_else(|| panic!("{at}: {id}"));
-                assert_eq!(digits.len(), 12, "{at}: {id}");
+            Some(gone) => {
+                let dump = self.rig.world.dump().await;
+                let (keys, items): (Vec<_>, Vec<_>) = dump
+                    .iter()
+                    .filter(|((_, sk), _)| sk.starts_with(gone))
+                    .unzip();
+                assert!(!keys.is_empty(), "{gone} was there");
+                for item in items {
+                    self.rig.world.delete(item).await;
+                }
             }
             None => {}
         }
-        let reason = body["Reason"].as_str().unwrap_or_default();
-        for part in expect["reason"].as_array().into_iter().flatten() {
-            let part = part.as_str().expect("a text");
-            assert!(reason.contains(part), "{at}: {part:?} is not in: {reason}");
+    }
+
+    /// Sends an event, and gives what CloudFormation is told; without a PUT, what it would be.
+    async fn answered(&self, at: &str, event: &Value, expect: &Value) -> Value {
+        let length = event.to_string().len() as u64;
+        assert!(
+            expect["event_bytes"].as_u64().unwrap_or(0) <= length,
+            "{at}: {length} bytes sent"
+        );
+        let told = self.rig.send(event.clone()).await;
+        let puts = self.rig.sink.take();
+        self.rig.assert_nothing_leaked();
+        let number = expect["puts"].as_u64().unwrap_or(1);
+        assert_eq!(puts.len() as u64, number, "{at}: {puts:#?}");
+        if let [low, high] = numbers(&expect["bytes"])[..] {
+            let length = puts[0].body.len() as u64;
+            assert!(low <= length && length <= high, "{at}: {length} bytes");
         }
-        let data = if again {
-            &expect["again"]
-        } else {
-            &expect["data"]
+        let Some(put) = puts.last() else {
+            return told.expect("the runtime is told what nobody else is");
         };
-        for (key, value) in data.as_object().into_iter().flatten() {
-            assert_eq!(&body["Data"][key], value, "{at}: {key} of {body}");
+        let body = well_formed(event, put);
+        if expect["told"] == "error" {
+            told.expect_err("the runtime is asked to deliver the event again");
+        } else {
+            let told = told.unwrap_or_else(|error| panic!("{at}: {error}"));
+            assert_eq!(
+                told, body,
+                "{at}: the runtime is told what CloudFormation is"
+            );
+        }
+        body
+    }
+
+    async fn look(&self, at: &str, expect: &Value, before: &Dump) {
+        let after = self.dump().await;
+        match expect.get("levels") {
+            Some(Value::Number(count)) => {
+                assert_eq!(Some(levels(&after).len() as u64), count.as_u64(), "{at}");
+            }
+            Some(expected) => assert_eq!(&json!(levels(&after)), expected, "{at}: levels"),
+            None => assert_eq!(&after, before, "{at}: the table is untouched"),
+        }
+        for (table, expected) in expect["elsewhere"].as_object().into_iter().flatten() {
+            let found = levels(&self.elsewhere(table).dump().await);
+            assert_eq!(&json!(found), expected, "{at}: levels of {table}");
+        }
+        for (bucket, expected) in expect["stamps"].as_object().into_iter().flatten() {
+            let (entity, resource) = bucket.split_once('/').expect("a bucket");
+            let found = self.rig.world.stamp(entity, resource).await;
+            assert_eq!(&json!(found), expected, "{at}: the stamp of {bucket}");
         }
     }
 }
 
+fn texts(list: &Value) -> impl Iterator<Item = &str> {
+    let texts = list.as_array().into_iter().flatten();
+    texts.map(|text| text.as_str().expect("a text"))
+}
+
+fn numbers(list: &Value) -> Vec<u64> {
+    let numbers = list.as_array().into_iter().flatten();
+    numbers
+        .map(|number| number.as_u64().expect("a number"))
+        .collect()
+}
+
+fn acts(list: &Value) -> Vec<Act> {
+    let act = |act: &Value| match act.as_u64() {
+        Some(status) => Act::Status(u16::try_from(status).expect("a status")),
+        None if act == "close" => Act::Close,
+        None if act == "slowly" => Act::Slowly(Duration::from_millis(200)),
+        None => panic!("{act} is nothing that a sink does"),
+    };
+    list.as_array().into_iter().flatten().map(act).collect()
+}
+
+fn check(at: &str, expect: &Value, event: &Value, body: &Value, again: bool) {
+    assert_eq!(body["Status"], expect["status"], "{at}: {body}");
+    let id = body["PhysicalResourceId"].as_str().expect("an id");
+    match expect["id"].as_str() {
+        Some("echo") => assert_eq!(id, event["PhysicalResourceId"], "{at}"),
+        Some("never") => assert!(id.starts_with("never-created/"), "{at}: {id}"),
+        Some(prefix) => {
+            let digits = id
+                .strip_prefix(prefix)
+                .unwrap_or_else(|| panic!("{at}: {id}"));
+            assert_eq!(digits.len(), 12, "{at}: {id}");
+        }
+        None => {}
+    }
+    let reason = body["Reason"].as_str().unwrap_or_default();
+    for part in texts(&expect["reason"]) {
+        assert!(reason.contains(part), "{at}: {part:?} is not in: {reason}");
+    }
+    let data = &expect[if again { "again" } else { "data" }];
+    for (key, value) in data.as_object().into_iter().flatten() {
+        assert_eq!(&body["Data"][key], value, "{at}: {key} of {body}");
+    }
+}
+
 async fn tell(name: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/data/cfn")
-        .join(format!("{name}.json"));
-    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-    let story: Value =
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-    let rig = Rig::new().await;
+    let (_, story) = all()
+        .into_iter()
+        .find(|(told, _)| told == name)
+        .unwrap_or_else(|| panic!("no story {name}"));
+    let rig = match story["quiet"].as_bool() {
+        Some(true) => Rig::quiet().await,
+        _ => Rig::new().await,
+    };
     let mut told = Story {
         name,
         rig,
         last: String::new(),
+        has_table: true,
     };
+    told.set_up(&story).await;
     for (number, step) in story["steps"].as_array().expect("steps").iter().enumerate() {
         told.step(number + 1, step).await;
     }
@@ -143,14 +243,7 @@ macro_rules! stories {
 
         #[test]
         fn every_story_is_told() {
-            let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/cfn");
-            let mut found: Vec<String> = fs::read_dir(folder)
-                .expect("a folder")
-                .map(|entry| entry.expect("an entry").path())
-                .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
-                .map(|path| path.file_stem().expect("a name").to_string_lossy().replace('-', "_"))
-                .collect();
-            found.sort();
+            let found: Vec<String> = all().into_iter().map(|(name, _)| name.replace('-', "_")).collect();
             let mut told = vec![$(stringify!($name)),*];
             told.sort_unstable();
             assert_eq!(found, told);
@@ -161,6 +254,7 @@ macro_rules! stories {
 stories! {
     adopt
     bad_manifest
+    body_at_the_limit
     create_strings
     delete_foreign
     failed_create_and_rollback
@@ -169,12 +263,21 @@ stories! {
     malformed
     manifest_path
     manifest_yaml
+    many_entities
     namespace_change
+    namespace_gone
     namespace_unknown
+    no_response_url
     out_of_band
+    record_gone
     renamed_logical_id
+    renamed_rolled_back
     repeated
     rollback
+    sink
     switches
     table_change
+    table_gone
+    table_replaced
+    unreadable
 }

@@ -1,6 +1,7 @@
 //! Random and mutated events: no panic, and always an answer when there is a URL to send it to.
 //!
-//! `LAMBDA_FUZZ_CASES` sets how many; the default is small enough for every run.
+//! Generated from nothing, and sent through the whole function; `mutants` changes events that exist.
+//! `LAMBDA_ANSWERED_CASES` sets how many; the default is small enough for every run.
 
 use super::rig::{Rig, well_formed};
 use proptest::prelude::*;
@@ -14,7 +15,7 @@ use zae_limits::manifest::{parse_json, parse_properties};
 const CASES: (u32, u32) = (2000, 300);
 
 fn cases(default: u32) -> u32 {
-    let given = std::env::var("LAMBDA_FUZZ_CASES").ok();
+    let given = std::env::var("LAMBDA_ANSWERED_CASES").ok();
     given.map_or(default, |given| given.parse().expect("a number of cases"))
 }
 

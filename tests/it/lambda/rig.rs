@@ -1,7 +1,8 @@
 //! A function over an embedded table, with a sink for its answers and eyes on all that it logs.
 
 use super::sink::{Put, Sink};
-use crate::world::World;
+use crate::world::{Dump, World};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,7 +15,9 @@ use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use zae_limits::fanout::Settings;
-use zae_limits::lambda::{Function, FunctionError, Invocation, MOST_BYTES, Options, Tables, log};
+use zae_limits::lambda::{
+    Event, Function, FunctionError, Invocation, MOST_BYTES, Options, Tables, log,
+};
 use zae_limits::store::{Place, Store};
 
 pub const STACK: &str = "arn:aws:cloudformation:eu-central-1:123456789012:stack/tenants/0a1b2c3d-0000-1111-2222-333344445555";
@@ -135,21 +138,15 @@ impl Rig {
 
     /// An event with everything that CloudFormation sends.
     pub fn event(&self, request_type: &str, properties: Value) -> Value {
-        json!({
-            "RequestType": request_type,
-            "ResponseURL": self.sink.url(),
-            "StackId": STACK,
-            "RequestId": "7c5b1a2e-1111-2222-3333-444455556666",
-            "LogicalResourceId": "Limits",
-            "ResourceType": "Custom::ZaeLimiterLimits",
-            "ServiceToken": "arn:aws:lambda:eu-central-1:123456789012:function:limits",
-            "ResourceProperties": properties,
-        })
+        event(&self.sink.url(), request_type, properties)
     }
 
-    /// Sends one event and gives what the runtime was told.
+    /// Sends one event as the text it is, and gives what the runtime was told.
     pub async fn send(&self, event: Value) -> Result<Value, FunctionError> {
-        self.function.handle(event, Invocation::default()).await
+        let text = RawValue::from_string(event.to_string()).expect("JSON");
+        self.function
+            .handle(Event::read(&text), Invocation::default())
+            .await
     }
 
     /// Sends one event that must be answered by exactly one well-formed PUT, and gives its body.
@@ -181,33 +178,51 @@ impl Rig {
 
     /// The stored levels, one line each: namespace, key, switch.
     pub async fn levels(&self) -> Vec<String> {
-        let dump = self.world.dump().await;
-        let mut names = BTreeMap::new();
-        for ((_, sk), item) in &dump {
-            if let Some(id) = sk.strip_prefix("#NSID#") {
-                let name = item["namespace_name"].as_s().expect("a name");
-                names.insert(id.to_owned(), name.clone());
-            }
-        }
-        let configs = dump.iter().filter(|((_, sk), _)| sk.starts_with("#CONFIG"));
-        let lines = configs.map(|((pk, sk), item)| {
-            let (ns, level) = pk.split_once('/').expect("a namespaced key");
-            let name = names.get(ns).map_or(ns, String::as_str);
-            let scope = sk.strip_prefix("#CONFIG#").map(|r| format!("/{r}"));
-            let switch = match item.get("disabled") {
-                None => String::new(),
-                Some(value) => match (value.as_bool(), value.as_s()) {
-                    (Ok(flag), _) => format!(" {flag}"),
-                    (_, Ok(text)) => format!(" {text}"),
-                    _ => " ?".to_owned(),
-                },
-            };
-            format!("{name} {level}{}{switch}", scope.unwrap_or_default())
-        });
-        let mut lines: Vec<String> = lines.collect();
-        lines.sort();
-        lines
+        levels(&self.world.dump().await)
     }
+}
+
+/// An event with everything that CloudFormation sends.
+pub fn event(url: &str, request_type: &str, properties: Value) -> Value {
+    json!({
+        "RequestType": request_type,
+        "ResponseURL": url,
+        "StackId": STACK,
+        "RequestId": "7c5b1a2e-1111-2222-3333-444455556666",
+        "LogicalResourceId": "Limits",
+        "ResourceType": "Custom::ZaeLimiterLimits",
+        "ServiceToken": "arn:aws:lambda:eu-central-1:123456789012:function:limits",
+        "ResourceProperties": properties,
+    })
+}
+
+/// The levels among stored items, one line each: namespace, key, switch.
+pub fn levels(dump: &Dump) -> Vec<String> {
+    let mut names = BTreeMap::new();
+    for ((_, sk), item) in dump {
+        if let Some(id) = sk.strip_prefix("#NSID#") {
+            let name = item["namespace_name"].as_s().expect("a name");
+            names.insert(id.to_owned(), name.clone());
+        }
+    }
+    let configs = dump.iter().filter(|((_, sk), _)| sk.starts_with("#CONFIG"));
+    let lines = configs.map(|((pk, sk), item)| {
+        let (ns, level) = pk.split_once('/').expect("a namespaced key");
+        let name = names.get(ns).map_or(ns, String::as_str);
+        let scope = sk.strip_prefix("#CONFIG#").map(|r| format!("/{r}"));
+        let switch = match item.get("disabled") {
+            None => String::new(),
+            Some(value) => match (value.as_bool(), value.as_s()) {
+                (Ok(flag), _) => format!(" {flag}"),
+                (_, Ok(text)) => format!(" {text}"),
+                _ => " ?".to_owned(),
+            },
+        };
+        format!("{name} {level}{}{switch}", scope.unwrap_or_default())
+    });
+    let mut lines: Vec<String> = lines.collect();
+    lines.sort();
+    lines
 }
 
 /// Holds a PUT against every rule that does not depend on what was asked.
@@ -221,23 +236,27 @@ pub fn well_formed(event: &Value, put: &Put) -> Value {
     assert_eq!(put.header("content-length"), Some(length.as_str()));
     assert_eq!(put.header("content-type"), Some(""));
     assert_eq!(put.header("transfer-encoding"), None);
-    assert!(put.body.len() <= MOST_BYTES, "{length} bytes");
-    let body: Value = serde_json::from_slice(&put.body).expect("JSON");
+    well_formed_body(event, &put.body)
+}
+
+/// Holds a body against every rule that does not depend on what was asked.
+pub fn well_formed_body(event: &Value, body: &[u8]) -> Value {
+    assert!(body.len() <= MOST_BYTES, "{} bytes", body.len());
+    let body: Value = serde_json::from_slice(body).expect("JSON");
     let fields = body.as_object().expect("an object");
     assert!(
         fields.values().all(|value| !value.is_null()),
         "a null: {body}"
     );
     for id in ["StackId", "RequestId", "LogicalResourceId"] {
-        if event[id]
-            .as_str()
-            .is_some_and(|id| !id.is_empty() && id.len() < 256)
-        {
+        if usable(&event[id], 256).is_some() {
             assert_eq!(body[id], event[id], "{id} as it came");
         }
     }
     let id = body["PhysicalResourceId"].as_str().expect("an id");
-    assert!(!id.is_empty() && id.len() <= 1024, "{id:?}");
+    let own = usable(&event["PhysicalResourceId"], 2048);
+    assert!(!id.is_empty(), "an id");
+    assert!(id.len() <= 1024 || own == Some(id), "{id:?}");
     match body["Status"].as_str() {
         Some("SUCCESS") => {
             assert_eq!(fields.get("Reason"), None);
@@ -247,24 +266,21 @@ pub fn well_formed(event: &Value, put: &Put) -> Value {
             let reason = body["Reason"].as_str().expect("a reason");
             assert!(!reason.trim().is_empty());
             data(fields);
-            if let Some(own) = event["PhysicalResourceId"]
-                .as_str()
-                .filter(|own| !own.is_empty())
-            {
-                assert_eq!(id, own, "a failure keeps the id");
-            }
+            assert_eq!(id, own.unwrap_or(id), "a failure keeps the id");
         }
         other => panic!("a status that is none: {other:?}"),
     }
-    if let ("Delete", Some(own)) = (
-        event["RequestType"].as_str().unwrap_or_default(),
-        event["PhysicalResourceId"]
-            .as_str()
-            .filter(|own| !own.is_empty()),
-    ) {
-        assert_eq!(id, own, "a Delete keeps the id");
+    if event["RequestType"] == "Delete" {
+        assert_eq!(id, own.unwrap_or(id), "a Delete keeps the id");
     }
     body
+}
+
+/// A text that is there and, as JSON, no longer than `longest` bytes.
+fn usable(value: &Value, longest: usize) -> Option<&str> {
+    let text = value.as_str()?;
+    let escaped = value.to_string().len() - 2;
+    (!text.is_empty() && escaped <= longest).then_some(text)
 }
 
 fn data(fields: &Map<String, Value>) -> Option<()> {

@@ -114,7 +114,8 @@ impl Sink {
     }
 }
 
-async fn read(stream: &mut TcpStream) -> Option<Put> {
+/// Reads one request, however it is made.
+pub async fn read(stream: &mut TcpStream) -> Option<Put> {
     let mut bytes = Vec::new();
     let end = loop {
         if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {

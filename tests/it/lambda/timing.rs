@@ -257,55 +257,6 @@ async fn an_event_delivered_twice_at_once_is_answered_twice_with_success() {
 }
 
 #[tokio::test]
-async fn thousands_of_entities_and_a_quarter_of_a_megabyte_fit_one_small_answer() {
-    let rig = Rig::quiet().await;
-    let entities = |switch: &str| -> Value {
-        let entity = |index: usize| {
-            let name = format!("tenant-alpha:department-0123456789:user-{index:08}@example.com");
-            (name, json!({"Resources": {"gpt-4": {"Disabled": switch}}}))
-        };
-        Value::Object((0..2000).map(entity).collect())
-    };
-    let good = json!({"Namespace": "tenant-alpha", "Entities": entities("true")});
-    assert!(good.to_string().len() > 200_000);
-    let body = rig.answered(rig.event("Create", good)).await;
-    assert_eq!(body["Data"]["Created"], "2000", "{body}");
-    let bad = json!({"Namespace": "tenant-alpha", "Entities": entities("maybe")});
-    let mut update = rig.event("Update", bad.clone());
-    update["OldResourceProperties"] = bad;
-    update["PhysicalResourceId"] = body["PhysicalResourceId"].clone();
-    let body = rig.answered(update).await;
-    let reason = body["Reason"].as_str().expect("a reason");
-    assert!(reason.starts_with("2000 problems:"), "{reason}");
-    assert!(reason.contains("more"), "{reason}");
-}
-
-#[tokio::test]
-async fn a_namespace_or_a_record_that_is_gone_leaves_a_delete_nothing_to_do() {
-    for gone in ["#PROVISIONER", "#NSID#"] {
-        let rig = Rig::new().await;
-        let body = rig.answered(rig.event("Create", disable(json!({})))).await;
-        for (pk, sk) in rig.world.dump().await.into_keys() {
-            if sk.starts_with(gone) {
-                let key = [("PK".to_owned(), s(&pk)), ("SK".to_owned(), s(&sk))];
-                let request = rig.world.client.delete_item().table_name(super::rig::TABLE);
-                request
-                    .set_key(Some(key.into()))
-                    .send()
-                    .await
-                    .expect("a delete");
-            }
-        }
-        let before = rig.world.dump().await;
-        let mut delete = rig.event("Delete", json!({}));
-        delete["PhysicalResourceId"] = body["PhysicalResourceId"].clone();
-        let body = rig.answered(delete).await;
-        assert_eq!(body["Data"]["Status"], "skipped", "{gone}: {body}");
-        assert_eq!(rig.world.dump().await, before, "{gone}");
-    }
-}
-
-#[tokio::test]
 async fn an_apply_by_the_command_line_is_anothers() {
     let rig = Rig::new().await;
     rig.world

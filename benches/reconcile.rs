@@ -1,0 +1,260 @@
+//! Speed and size of the main path, manifest to stamped buckets, with targets and the Python peer beside.
+//!
+//! `cargo bench --bench reconcile` prints two tables; `-- plan fan-out` runs only the groups named so. Groups
+//! are `parse`, `plan`, `fan-out`, `peer`, `memory` and `embedded`. Wall times are the median of [`ROUNDS`]. The
+//! peer needs an interpreter that has `zae-limiter`, named by `ZAE_LIMITS_PYTHON`; without it its column stays
+//! empty. Nothing is asserted but that the work was done.
+
+mod embedded;
+mod figures;
+mod meter;
+mod process;
+mod world;
+
+use figures::{Figure, HEAD, count};
+use meter::{Requests, Stopwatch, mean, median};
+use process::{Server, Thrown};
+use std::env;
+use tempfile::TempDir;
+use zae_limits::manifest::parse_yaml;
+use zae_limits::report::Status;
+use zae_limits::store::Embedded;
+
+/// Why a bench could not measure.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// How often each thing is measured. Odd, so that the median is one of them.
+const ROUNDS: usize = 5;
+/// The same for the peer, which takes its time.
+const PEER_ROUNDS: usize = 3;
+/// Declared levels.
+const LEVELS: usize = 10_000;
+/// Buckets of a fan-out.
+const BUCKETS: usize = 2_000;
+/// Buckets of a large one.
+const MANY_BUCKETS: usize = 20_000;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["serve", buckets] => process::run_server(buckets.parse()?).await,
+        ["throw", url, rounds] => process::run_client(url, rounds.parse()?).await,
+        _ => measure(&words).await,
+    }
+}
+
+async fn measure(words: &[&str]) -> Result<(), Failure> {
+    // Cargo passes options of its own.
+    let all = words.iter().all(|word| word.starts_with('-'));
+    let wants = |group: &str| all || words.contains(&group);
+    println!("{HEAD}");
+    if wants("parse") {
+        parse()?;
+    }
+    for kept in [Kept::InMemory, Kept::InAFile] {
+        if wants("plan") {
+            plan(kept).await?;
+        }
+        if wants("fan-out") {
+            fan_out(kept).await?;
+        }
+    }
+    if wants("peer") {
+        against_the_peer()?;
+    }
+    if wants("memory") {
+        memory()?;
+    }
+    if wants("embedded") {
+        embedded::measure().await?;
+    }
+    Ok(())
+}
+
+/// Where an embedded database is kept.
+#[derive(Debug, Clone, Copy)]
+enum Kept {
+    InMemory,
+    InAFile,
+}
+
+impl Kept {
+    fn name(self) -> &'static str {
+        match self {
+            Kept::InMemory => "memory",
+            Kept::InAFile => "file",
+        }
+    }
+
+    /// An empty database. Its folder goes with the second value.
+    fn open(self) -> Result<(Embedded, Option<TempDir>), Failure> {
+        match self {
+            Kept::InMemory => Ok((Embedded::memory()?, None)),
+            Kept::InAFile => {
+                let folder = TempDir::new()?;
+                let embedded = Embedded::file(&folder.path().join("bench.db"))?;
+                Ok((embedded, Some(folder)))
+            }
+        }
+    }
+}
+
+/// A manifest of many levels, parsed and checked.
+fn parse() -> Result<(), Failure> {
+    let text = world::yaml(LEVELS);
+    let mut seconds = Vec::new();
+    for _ in 0..ROUNDS {
+        let stopwatch = Stopwatch::start()?;
+        let manifest = parse_yaml("bench.limits.yaml", text.as_bytes())?;
+        seconds.push(stopwatch.stop()?.wall.as_secs_f64());
+        assert_eq!(manifest.levels().len(), LEVELS);
+    }
+    let name = format!("parse and check {} levels of YAML", count(LEVELS));
+    println!("{}", Figure::new(name, "s", median(seconds)).at_most(0.5));
+    Ok(())
+}
+
+/// The first apply of many levels, a plan when none of them changed, and an apply of that plan.
+async fn plan(kept: Kept) -> Result<(), Failure> {
+    let (embedded, _folder) = kept.open()?;
+    let requests = Requests::default();
+    let store = world::store(requests.of(&embedded.client()));
+    world::create(&store).await?;
+    let manifest = parse_yaml("bench.limits.yaml", world::yaml(LEVELS).as_bytes())?;
+    let row = |what: &str, unit, value: f64| {
+        let name = format!("{what} {} levels, {}", count(LEVELS), kept.name());
+        Figure::new(name, unit, value)
+    };
+
+    requests.take();
+    let stopwatch = Stopwatch::start()?;
+    world::apply(&store, &manifest).await?;
+    let seconds = stopwatch.stop()?.wall.as_secs_f64();
+    println!("{}", row("first apply of", "s", seconds));
+    let per_level = requests.take() as f64 / LEVELS as f64;
+    println!(
+        "{}",
+        row("requests a level, first apply of", "requests", per_level)
+    );
+
+    let mut seconds = Vec::new();
+    for _ in 0..ROUNDS {
+        let stopwatch = Stopwatch::start()?;
+        let plan = world::plan(&store, &manifest).await?;
+        seconds.push(stopwatch.stop()?.wall.as_secs_f64());
+        assert_eq!(plan.unchanged, LEVELS);
+    }
+    println!(
+        "{}",
+        row("plan of unchanged", "s", median(seconds)).at_most(3.0)
+    );
+
+    requests.take();
+    let report = world::apply(&store, &manifest).await?;
+    assert_eq!(report.status, Status::Unchanged);
+    let writes = requests.writes() as f64;
+    println!(
+        "{}",
+        row("write requests, apply of unchanged", "requests", writes).at_most(0.0)
+    );
+    Ok(())
+}
+
+/// A resource disabled and enabled in turns, the engine in this process.
+async fn fan_out(kept: Kept) -> Result<(), Failure> {
+    let (embedded, _folder) = kept.open()?;
+    let requests = Requests::default();
+    let client = embedded.client();
+    let store = world::store(requests.of(&client));
+    let ns = world::create(&store).await?;
+    world::seed_buckets(&client, &ns, BUCKETS).await?;
+    let (mut seconds, mut processor, mut sent) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        requests.take();
+        let manifest = world::switch(round % 2 == 0)?;
+        let stopwatch = Stopwatch::start()?;
+        let report = world::apply(&store, &manifest).await?;
+        let cost = stopwatch.stop()?;
+        assert_eq!(report.stamped, BUCKETS as u64);
+        seconds.push(cost.wall.as_secs_f64());
+        processor.push(cost.processor.as_secs_f64());
+        sent.push(requests.take() as f64);
+    }
+    let row = |what: &str, unit, value: f64| {
+        let name = format!("{what} {} buckets, {}", count(BUCKETS), kept.name());
+        Figure::new(name, unit, value)
+    };
+    println!(
+        "{}",
+        row("access fan-out over", "s", median(seconds)).at_most(2.0)
+    );
+    let per_bucket = mean(&processor) * 1e6 / BUCKETS as f64;
+    println!(
+        "{}",
+        row(
+            "processor time a bucket, engine included,",
+            "µs",
+            per_bucket
+        )
+    );
+    let per_bucket = median(sent) / BUCKETS as f64;
+    println!("{}", row("requests a bucket,", "requests", per_bucket));
+    Ok(())
+}
+
+/// The same fan-out by us and by the Python provisioner, each against a server of its own.
+fn against_the_peer() -> Result<(), Failure> {
+    let ours = Server::start(BUCKETS)?.thrown_by_us(ROUNDS)?;
+    let peer = thrown_by_peer()
+        .inspect_err(|reason| eprintln!("the peer is left out: {reason}"))
+        .ok();
+    let buckets = BUCKETS as f64;
+    let row = |what: &str, unit, value: fn(&Thrown) -> f64, scale: f64| {
+        let name = format!("{what} {} buckets, over HTTP", count(BUCKETS));
+        let figure = Figure::new(name, unit, value(&ours) * scale);
+        println!(
+            "{}",
+            figure.peer(peer.as_ref().map(|peer| value(peer) * scale))
+        );
+    };
+    row("access fan-out over", "s", Thrown::seconds, 1.0);
+    row(
+        "processor time a bucket,",
+        "µs",
+        Thrown::processor_seconds,
+        1e6 / buckets,
+    );
+    row(
+        "requests a bucket,",
+        "requests",
+        Thrown::requests,
+        1.0 / buckets,
+    );
+    row("peak memory,", "MiB", Thrown::peak_mib, 1.0);
+    Ok(())
+}
+
+fn thrown_by_peer() -> Result<Thrown, Failure> {
+    let python = env::var("ZAE_LIMITS_PYTHON").map_err(
+        |_| "set ZAE_LIMITS_PYTHON to an interpreter that has zae-limiter 0.17.0 to measure it too",
+    )?;
+    Server::start(BUCKETS)?.thrown_by_peer(&python, PEER_ROUNDS)
+}
+
+/// Peak memory of one fan-out in a fresh process, few buckets against many.
+fn memory() -> Result<(), Failure> {
+    let peak = |buckets: usize| -> Result<f64, Failure> {
+        let peak = Server::start(buckets)?.thrown_by_us(1)?.peak_mib();
+        let name = format!("peak memory, one fan-out over {} buckets", count(buckets));
+        println!("{}", Figure::new(name, "MiB", peak));
+        Ok(peak)
+    };
+    let (few, many) = (peak(BUCKETS)?, peak(MANY_BUCKETS)?);
+    println!(
+        "{}",
+        Figure::new("its growth", "MiB", many - few).at_most(10.0)
+    );
+    Ok(())
+}
