@@ -10,6 +10,7 @@ from datetime import timedelta
 from importlib.metadata import version
 
 from zae_limiter.models import Limit
+from zae_limiter.repository import Repository
 from zae_limiter.schedule import (
     ScheduleEntry,
     _active_index,
@@ -26,7 +27,10 @@ from zae_limiter.schedule import (
     parse_cron,
 )
 from zae_limiter.schema import calculate_bucket_ttl_seconds
-from zae_limiter_provisioner.bucket_sync import build_bucket_param_update
+from zae_limiter_provisioner.applier import _build_change_item
+from zae_limiter_provisioner.bucket_sync import _decode_limits, build_bucket_param_update
+from zae_limiter_provisioner.differ import compute_diff
+from zae_limiter_provisioner.manifest import LimitDecl, LimitsManifest
 
 
 def entries(declared):
@@ -77,15 +81,53 @@ def bucket_changes(asked):
         }
         for each in asked["limits"]
     }
-    expression, names, values = build_bucket_param_update(
-        declared, asked["ttl"], set(asked["stale"]), asked["now_ms"]
-    )
+    return changes(declared, asked["ttl"], set(asked["stale"]), asked["now_ms"])
+
+
+def changes(limits, ttl, stale, now_ms):
+    expression, names, values = build_bucket_param_update(limits, ttl, stale, now_ms)
     sets, _, removes = expression.removeprefix("SET ").partition(" REMOVE ")
     changes = {names[alias]: None for alias in removes.split(", ") if alias}
     for assignment in sets.split(", "):
         alias, value = assignment.split(" = ")
         changes[names[alias]] = values[value]
     return changes
+
+
+def config_items(asked):
+    """Every item that an apply of the manifest writes to a namespace that manages nothing yet."""
+    manifest = LimitsManifest.from_dict(asked["manifest"])
+    built = [
+        _build_change_item(asked["namespace_id"], change) for change in compute_diff(manifest, {})
+    ]
+    return [item for _, _, item in built]
+
+
+def decoded(asked):
+    """A stored level as clients and as the provisioner read it, and what follows for its buckets."""
+    item = asked["item"]
+    limits = object.__new__(Repository)._deserialize_composite_limits(item)
+    declared = {
+        limit.name: LimitDecl(
+            capacity=limit.capacity,
+            refill_amount=limit.refill_amount,
+            refill_period=limit.refill_period_seconds,
+            schedule=limit.schedule,
+            reset_schedule=limit.reset_schedule,
+            reset_after_seconds=limit.reset_after_seconds,
+            soft=limit.soft,
+        )
+        for limit in limits
+    }
+    # The first scheduled limit gives a bucket its default, and the order of an item's attributes is
+    # nobody's promise: the question is what follows for limits in the order of their names.
+    read = dict(sorted(_decode_limits(item).items()))
+    return {
+        "limits": {name: declared[name].to_dict() for name in declared},
+        "provisioner_agrees": {name: LimitDecl(**read[name]) for name in read} == declared,
+        "ttl": calculate_bucket_ttl_seconds(limits, 7) if limits else None,
+        "bucket": changes(read, asked["ttl"], set(), asked["now_ms"]) if limits else {},
+    }
 
 
 def in_force(asked):
@@ -136,6 +178,10 @@ def answer(question):
         return calculate_bucket_ttl_seconds([limit(declared) for declared in value], 7)
     if kind == "bucket":
         return bucket_changes(value)
+    if kind == "config_items":
+        return config_items(value)
+    if kind == "decoded":
+        return decoded(value)
     if kind == "in_force":
         return in_force(value)
     if kind == "resets_next":

@@ -7,6 +7,7 @@
 
 mod buckets;
 mod instants;
+mod manifests;
 mod source;
 
 use rand::RngExt;
@@ -38,6 +39,8 @@ fn the_reference_agrees() {
         zones_are_known_to_both(),
         expiry_is_equal_or_a_second_later(),
         buckets::buckets_are_changed_the_same(),
+        manifests::levels_are_stored_the_same(),
+        manifests::stored_levels_are_read_back(),
         instants::windows_open_at_the_same_instants(),
         instants::quotas_reset_at_the_same_instants(),
     ];
