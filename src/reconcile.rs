@@ -15,8 +15,8 @@ use crate::apply::{ConfigWrites, Writer};
 use crate::clock::Clock;
 use crate::fanout::{Fanouts, Outcome, Progress, Settings};
 use crate::manifest::Manifest;
-use crate::model::{EpochMs, Level, NamespaceId, Owed};
-use crate::plan::{Action, GuardedPlan, Plan, PlanOptions, Requirement, plan, ratchet};
+use crate::model::{EpochMs, Level, NamespaceId, Owed, Switch};
+use crate::plan::{Action, Change, GuardedPlan, Plan, PlanOptions, Requirement, plan, ratchet};
 use crate::report::{ApplyReport, FanoutReport, PlanReport, Status};
 use crate::store::{Author, Claim, RecordDelta, Store, StoreError, Takeover};
 use std::collections::BTreeSet;
@@ -246,6 +246,20 @@ impl Run<'_> {
         fanouts.run(due, written_at).await
     }
 
+    /// The switches that were to be removed and still stand, because their levels could not be
+    /// written. They stay the manifest's: forgotten, they would be taken for set by hand and kept
+    /// for good.
+    fn unremoved(&self, writes: &ConfigWrites) -> impl Iterator<Item = (Level, Switch)> {
+        let plan = self.guarded.plan();
+        let failed = |change: &&Change| writes.failed.contains_key(&change.level);
+        plan.changes.iter().filter(failed).filter_map(|change| {
+            let stands = change.before_config()?.disabled?;
+            let declared = change.after.as_ref().and_then(|after| after.disabled);
+            let ours = plan.record_before.as_ref()?.owns_switch(&change.level);
+            (ours && declared.is_none()).then(|| (change.level.clone(), stands))
+        })
+    }
+
     /// The record lists what is really there: not levels that could not be created, and levels
     /// that could not be deleted still.
     async fn record_outcome(&self, writes: &ConfigWrites) -> Option<String> {
@@ -257,7 +271,7 @@ impl Run<'_> {
             let deleted = self.store.delete_record(self.ns, owner).await;
             return Some(deleted.err()?.to_string());
         }
-        let failed_create = |change: &&crate::plan::Change| {
+        let failed_create = |change: &&Change| {
             change.action == Action::Create && writes.failed.contains_key(&change.level)
         };
         let missing: BTreeSet<Level> = plan
@@ -284,6 +298,7 @@ impl Run<'_> {
             switches: switches
                 .into_iter()
                 .filter(|(level, _)| here(&level))
+                .chain(self.unremoved(writes))
                 .collect(),
             owner: self.takeover(false),
             applied_hash: plan

@@ -56,3 +56,14 @@ pub struct ProvisionerRecord {
     /// Counts writes of the record; 0 when a record carries none.
     pub rev: u64,
 }
+
+impl ProvisionerRecord {
+    /// Whether a switch stored at a level is the manifest's: the last apply declared it. A record
+    /// without a memory makes every switch at a managed level the manifest's.
+    pub fn owns_switch(&self, level: &Level) -> bool {
+        match &self.switches {
+            Some(switches) => switches.contains_key(level),
+            None => self.managed.contains(level),
+        }
+    }
+}

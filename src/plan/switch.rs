@@ -40,9 +40,6 @@ impl<'a> Memory<'a> {
     /// A record of the Python provisioner does not remember switches: there, every stored switch
     /// at a managed level counts as the manifest's.
     fn was_declared(&self, level: &Level) -> bool {
-        self.record.is_some_and(|record| match &record.switches {
-            Some(switches) => switches.contains_key(level),
-            None => record.managed.contains(level),
-        })
+        self.record.is_some_and(|record| record.owns_switch(level))
     }
 }

@@ -28,4 +28,5 @@ mod store_embedded;
 mod table;
 mod transport;
 mod ttl;
+mod unwritten;
 mod world;
