@@ -93,10 +93,12 @@ async fn remote(context: &Context, purpose: Purpose) -> Result<Target, CliError>
             "which table? pass --stack NAME, set ZAEL_STACK, or use the embedded store with --local",
         ));
     };
+    // Empty is not given: the SDK panics over an endpoint that is no URL at all.
+    let endpoint = global.endpoint_url.clone().filter(|url| !url.is_empty());
     let connection = Connection {
         region: global.region.clone(),
         profile: global.profile.clone(),
-        endpoint_url: global.endpoint_url.clone().or_else(endpoint_of_environment),
+        endpoint_url: endpoint.or_else(endpoint_of_environment),
         ..Connection::default()
     };
     let connected = connection.open().await?;

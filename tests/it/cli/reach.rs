@@ -44,6 +44,26 @@ fn an_endpoint_that_refuses_connections() {
 }
 
 #[test]
+fn an_empty_endpoint_is_one_that_was_not_given() {
+    let shell = Shell::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    drop(listener);
+    let arguments = "-n t --region eu-central-1 --endpoint-url= plan -f manifests";
+    let mut command = shell.command(arguments.split_whitespace());
+    command
+        .env("AWS_ENDPOINT_URL_DYNAMODB", &url)
+        .env("AWS_ACCESS_KEY_ID", "a")
+        .env("AWS_SECRET_ACCESS_KEY", "b");
+    let said = said(command);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(
+        said.stderr.contains(&format!("{url} refuses connections")),
+        "{said:?}"
+    );
+}
+
+#[test]
 fn an_endpoint_that_never_answers() {
     let shell = Shell::new();
     // It accepts, and says nothing.
