@@ -17,7 +17,7 @@ use crate::fanout::{Fanouts, Outcome, Progress, Settings};
 use crate::manifest::Manifest;
 use crate::model::{EpochMs, Level, NamespaceId, Owed, Switch};
 use crate::plan::{Action, Change, GuardedPlan, Plan, PlanOptions, Requirement, plan, ratchet};
-use crate::report::{ApplyReport, FanoutReport, PlanReport, Status};
+use crate::report::{ApplyReport, FanoutReport, LevelName, PlanReport, Status};
 use crate::store::{Author, Claim, RecordDelta, Store, StoreError, Takeover};
 use std::collections::BTreeSet;
 
@@ -354,6 +354,7 @@ impl Run<'_> {
             stamped: outcomes.iter().map(|outcome| outcome.tally.stamped).sum(),
             resumed,
             pending,
+            unwritten: writes.failed.keys().map(LevelName::from).collect(),
             fanouts: outcomes.iter().map(FanoutReport::from).collect(),
             errors,
             duration_ms: self.clock.now().0.saturating_sub(began.0),

@@ -278,6 +278,8 @@ pub struct ApplyReport {
     pub resumed: usize,
     /// Fan-outs still owed when the apply ended, by whomever.
     pub pending: usize,
+    /// Levels that could not be written, and that buckets therefore do not follow yet.
+    pub unwritten: Vec<LevelName>,
     /// The fan-outs that ran.
     pub fanouts: Vec<FanoutReport>,
     /// What failed, one line each, levels first.

@@ -43,6 +43,18 @@ pub(super) async fn run(context: &Context, args: &args::Plan) -> Result<Exit, Cl
         planned.push(one);
     }
     warn(context, &planned);
+    // Saved before anything is shown: a failure to save is then the one answer.
+    if let Some(path) = &args.out {
+        let plans: Vec<(Manifest, Plan)> = planned
+            .iter()
+            .map(|one| (one.manifest.clone(), one.plan.clone()))
+            .collect();
+        SavedPlan::new(&plans, options, target.table(), target.host()).write(path)?;
+        let path = text::safe(&path.display().to_string());
+        context.out.note(&format!(
+            "Saved to {path}: apply it with `apply --plan {path}`."
+        ));
+    }
     match context.out.format {
         Format::Json => {
             let plans: Vec<Value> = planned.iter().map(json).collect();
@@ -56,17 +68,6 @@ pub(super) async fn run(context: &Context, args: &args::Plan) -> Result<Exit, Cl
             &target,
             context.out.colours_stdout(),
         ))?,
-    }
-    if let Some(path) = &args.out {
-        let plans: Vec<(Manifest, Plan)> = planned
-            .iter()
-            .map(|one| (one.manifest.clone(), one.plan.clone()))
-            .collect();
-        SavedPlan::new(&plans, options, target.table(), target.host()).write(path)?;
-        let path = text::safe(&path.display().to_string());
-        context.out.note(&format!(
-            "Saved to {path}: apply it with `apply --plan {path}`."
-        ));
     }
     let changes = planned.iter().any(|one| !one.plan.is_empty());
     Ok(if changes && args.detailed_exitcode {

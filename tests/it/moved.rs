@@ -208,6 +208,8 @@ async fn a_level_that_cannot_be_written_does_not_keep_the_others_from_being_writ
     let report = world.apply_once(&manifest, PlanOptions::default()).await;
     assert_eq!((report.created, report.stamped), (1, 2));
     assert_eq!(report.errors.len(), 1, "{:?}", report.errors);
+    let unwritten = report.unwritten.iter().map(|name| name.target.as_deref());
+    assert_eq!(unwritten.collect::<Vec<_>>(), [Some("huge")]);
     assert!(
         report.errors[0].starts_with("resource huge: could not write the levels"),
         "{:?}",

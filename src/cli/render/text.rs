@@ -223,6 +223,9 @@ pub(in crate::cli) fn fanout_effect(report: &ApplyReport, fanout: &FanoutReport)
     if fanout.owed.kind != FanoutKind::Access {
         return format!("{} brought to {buckets}", fanout.owed.kind);
     }
+    if report.unwritten.contains(&fanout.owed.name) {
+        return format!("{buckets} stamped as before: the level was not written");
+    }
     let change = report
         .plan
         .changes

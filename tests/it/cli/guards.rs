@@ -124,6 +124,49 @@ fn a_saved_plan_is_applied_as_reviewed_or_not_at_all() {
     assert_eq!(shell.run("--local apply --plan not.plan --yes").code, 1);
 }
 
+/// A level above what an item holds is refused by the table; its buckets follow the old one.
+#[test]
+fn a_switch_that_was_not_written_has_stopped_nothing() {
+    let shell = Shell::seeded();
+    let limits: Vec<String> = (0..3500)
+        .map(|index| {
+            format!(
+                "{}{index}: {{ capacity: 1000000000000000 }}",
+                "n".repeat(55)
+            )
+        })
+        .collect();
+    let huge = format!(
+        "  claude-3:\n    disabled: true\n    limits: {{ {} }}\n  spare:\n",
+        limits.join(", ")
+    );
+    let manifest = EXAMPLE.replacen("  claude-3:\n", &huge, 1);
+    shell.write("manifests/tenant-alpha.limits.yaml", &manifest);
+    for format in ["text", "markdown"] {
+        let partial = shell.run(&format!(
+            "--local apply -f manifests --yes --settle 0 -o {format}"
+        ));
+        assert_eq!(partial.code, 5);
+        let (_, report) = partial
+            .stdout
+            .split_once("partly applied")
+            .expect("a report");
+        assert!(
+            report.contains("2 buckets stamped as before: the level was not written"),
+            "{report}"
+        );
+        assert!(!report.contains("stopped"), "{report}");
+    }
+}
+
+#[test]
+fn a_plan_that_cannot_be_saved_is_one_answer() {
+    let shell = Shell::seeded();
+    let failed = shell.json("--local plan -f manifests --out .", 1);
+    assert_eq!(failed["command"], "plan");
+    assert!(failed["error"]["message"].is_string(), "{failed}");
+}
+
 #[tokio::test]
 async fn what_another_apply_holds_is_done_as_well() {
     let shell = Shell::seeded();
