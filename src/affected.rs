@@ -1,10 +1,11 @@
 //! Whom a plan reaches: the buckets and entities behind each fan-out that it owes, counted before
 //! anything is written. Reads only, one page of an index at a time.
 
-use crate::model::{FanoutKind, Level, NamespaceId, Owed, Scope, Switch};
+use crate::model::resolve;
+use crate::model::{FanoutKind, Level, NamespaceId, Owed, Switch};
 use crate::plan::Plan;
 use crate::store::{Store, StoreError};
-use crate::table::{BucketId, Discovery, keys};
+use crate::table::{BucketId, keys};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -29,27 +30,19 @@ pub async fn count(store: &Store, plan: &Plan) -> Result<BTreeMap<Owed, Affected
     };
     for change in &plan.changes {
         for kind in &change.owes {
-            let Some(discovery) = discovery(ns, &change.level) else {
+            if change.level == Level::System {
+                // Every bucket of the namespace may follow it; which of them do is each bucket's matter.
                 continue;
-            };
+            }
             let owed = Owed {
                 level: change.level.clone(),
                 kind: *kind,
             };
-            let count = count_one(store, plan, ns, &owed, &discovery).await?;
+            let count = count_one(store, plan, ns, &owed).await?;
             counts.insert(owed, count);
         }
     }
     Ok(counts)
-}
-
-fn discovery(ns: &NamespaceId, level: &Level) -> Option<Discovery> {
-    match level {
-        // Every bucket of the namespace may follow it; which of them do is each bucket's matter.
-        Level::System => None,
-        Level::Resource(resource) => Some(keys::buckets_of_resource(ns, resource)),
-        Level::Entity(entity, scope) => Some(keys::buckets_of_entity(ns, entity, scope)),
-    }
 }
 
 async fn count_one(
@@ -57,14 +50,14 @@ async fn count_one(
     plan: &Plan,
     ns: &NamespaceId,
     owed: &Owed,
-    discovery: &Discovery,
 ) -> Result<Affected, StoreError> {
+    let discovery = keys::buckets_of_level(ns, &owed.level);
     let mut count = Affected::default();
     // The index holds the buckets of one entity side by side.
     let mut last = None;
     let mut start = None;
     loop {
-        let page = store.bucket_page(discovery, start).await?;
+        let page = store.bucket_page(&discovery, start).await?;
         let ids: Vec<BucketId> = page
             .buckets
             .iter()
@@ -114,13 +107,10 @@ async fn switches_above(
     Ok(switches)
 }
 
-/// The levels that decide about a bucket before a level does.
+/// The levels that decide about a bucket's access before a level does.
 fn above(level: &Level, bucket: &BucketId) -> Vec<Level> {
-    let entity = |scope| Level::Entity(bucket.entity.clone(), scope);
-    let own = entity(Scope::Resource(bucket.resource.clone()));
-    match level {
-        Level::Entity(_, Scope::Resource(_)) => Vec::new(),
-        Level::Entity(_, Scope::Default) => vec![own],
-        Level::Resource(_) | Level::System => vec![own, entity(Scope::Default)],
-    }
+    let walk = resolve::levels(&bucket.entity, &bucket.resource).map(|(_, level)| level);
+    walk.into_iter()
+        .take_while(|above| above != level)
+        .collect()
 }

@@ -4,10 +4,9 @@
 mod now;
 
 use crate::clock::Clock;
-use crate::model::resolve::{Step, Walk};
+use crate::model::resolve::{self, Step, Walk};
 use crate::model::{
-    AccessMode, EntityId, EpochMs, Level, LevelConfig, NamespaceId, ResourceName, Scope,
-    StoredLevel, Zone,
+    AccessMode, EntityId, EpochMs, Level, LevelConfig, NamespaceId, ResourceName, StoredLevel, Zone,
 };
 use crate::report::LevelName;
 use crate::store::{BucketStamps, Store, StoreError};
@@ -138,7 +137,7 @@ pub async fn explain(
     entity: &EntityId,
     resource: &ResourceName,
 ) -> Result<Explanation, StoreError> {
-    let levels = walk_levels(entity, resource);
+    let levels = resolve::levels(entity, resource);
     let only = BTreeSet::from([entity.clone()]);
     let (stored, mut owners, stamps) = tokio::try_join!(
         store.levels(ns, levels.iter().map(|(_, level)| level)),
@@ -148,16 +147,8 @@ pub async fn explain(
     let now = clock.now();
     let owner = owners.remove(entity).transpose()?;
     let record = owner.map(|owner| (owner.cascade, owner.parent));
-    let config = |step| {
-        let (_, level) = levels.iter().find(|(other, _)| *other == step)?;
-        stored.get(level).map(|stored| &stored.config)
-    };
-    let walk = Walk {
-        entity: config(Step::Entity),
-        entity_default: config(Step::EntityDefault),
-        resource: config(Step::Resource),
-        system: config(Step::System),
-    };
+    let config = |level: &Level| stored.get(level).map(|stored| &stored.config);
+    let walk = Walk::over(&levels, config);
     let access = walk.access();
     let limits = walk.limits();
     let zone = limits.and_then(|(_, config)| config.zone.clone());
@@ -184,20 +175,6 @@ pub async fn explain(
             .map(|(shard, stamps)| shard_report(*shard, *stamps, access.mode, now))
             .collect(),
     })
-}
-
-/// The levels of the walk, most specific first.
-fn walk_levels(entity: &EntityId, resource: &ResourceName) -> [(Step, Level); 4] {
-    let own = Scope::Resource(resource.clone());
-    [
-        (Step::Entity, Level::Entity(entity.clone(), own)),
-        (
-            Step::EntityDefault,
-            Level::Entity(entity.clone(), Scope::Default),
-        ),
-        (Step::Resource, Level::Resource(resource.clone())),
-        (Step::System, Level::System),
-    ]
 }
 
 fn steps(

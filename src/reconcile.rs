@@ -253,7 +253,9 @@ impl Run<'_> {
         // What is pending is recorded on its own: a record that lists nothing and still names an
         // owner who is gone would only be in the next one's way.
         if self.options.forget && writes.failed.is_empty() {
-            return Some(self.store.delete_record(self.ns).await.err()?.to_string());
+            let owner = plan.record.owner.as_ref();
+            let deleted = self.store.delete_record(self.ns, owner).await;
+            return Some(deleted.err()?.to_string());
         }
         let failed_create = |change: &&crate::plan::Change| {
             change.action == Action::Create && writes.failed.contains_key(&change.level)

@@ -176,7 +176,7 @@ impl CliError {
         }
     }
 
-    /// The message with its causes, each said once.
+    /// The message with its causes, each said once, and the flags that may help.
     pub(super) fn message(&self) -> String {
         let mut message = self.to_string();
         let mut cause = self.source();
@@ -187,7 +187,19 @@ impl CliError {
             }
             cause = source.source();
         }
-        message
+        match self.flags() {
+            Some(flags) => format!("{message} ({flags})"),
+            None => message,
+        }
+    }
+
+    /// The flags that answer an error of the store, which does not know who asks.
+    fn flags(&self) -> Option<&'static str> {
+        match self {
+            CliError::Store(StoreError::RegionMissing) => Some("--region, --profile"),
+            CliError::Store(StoreError::CredentialsMissing) => Some("--profile"),
+            _ => None,
+        }
     }
 
     /// The error as the `error` of a JSON answer.

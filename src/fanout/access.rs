@@ -11,7 +11,6 @@ use crate::model::resolve::{Access, Step, access};
 use crate::model::{Level, Owed, Switch};
 use crate::store::{FoundBucket, STAMPS_PER_BATCH, Stamped, StoreError};
 use crate::table::stamp::Stamp;
-use crate::table::{Discovery, keys};
 use std::collections::{BTreeSet, HashMap};
 
 pub(super) async fn run(
@@ -19,11 +18,11 @@ pub(super) async fn run(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
-    match AccessKind::new(fanouts, &owed.level) {
-        Some(kind) => pipeline::run(fanouts, &kind, owed, tally).await,
-        // The system level has no switch, so it owes nothing.
-        None => Ok(Ended::Landed),
+    if owed.level == Level::System {
+        // It has no switch, so it owes nothing.
+        return Ok(Ended::Landed);
     }
+    pipeline::run(fanouts, &AccessKind::new(fanouts, owed), owed, tally).await
 }
 
 /// The reading pass: looks at what the buckets show and stamps what is wrong.
@@ -32,39 +31,24 @@ pub(super) async fn mend(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
-    let Some(kind) = AccessKind::new(fanouts, &owed.level) else {
-        return Ok(Ended::Landed);
-    };
+    let kind = AccessKind::new(fanouts, owed);
     let failed = tally.failed;
     let mut seen = Seen::new();
     if !pipeline::run_pass(fanouts, &kind, owed, Pass::Reading, &mut seen, tally).await? {
         return Ok(Ended::OutOfTime);
     }
-    Ok(if tally.failed == failed {
-        Ended::Landed
-    } else {
-        Ended::Incomplete
-    })
+    Ok(tally.ended_since(failed))
 }
 
 struct AccessKind<'a> {
     fanouts: &'a Fanouts<'a>,
     level: &'a Level,
-    discovery: Discovery,
 }
 
 impl<'a> AccessKind<'a> {
-    fn new(fanouts: &'a Fanouts<'a>, level: &'a Level) -> Option<Self> {
-        let discovery = match level {
-            Level::System => return None,
-            Level::Resource(resource) => keys::buckets_of_resource(fanouts.ns, resource),
-            Level::Entity(entity, scope) => keys::buckets_of_entity(fanouts.ns, entity, scope),
-        };
-        Some(AccessKind {
-            fanouts,
-            level,
-            discovery,
-        })
+    fn new(fanouts: &'a Fanouts<'a>, owed: &'a Owed) -> Self {
+        let level = &owed.level;
+        AccessKind { fanouts, level }
     }
 
     /// Whether this fan-out is to touch a bucket whose access resolves so.
@@ -80,10 +64,6 @@ impl Kind for AccessKind<'_> {
     type Write = Stamp;
     type Seed = Option<Switch>;
     const BATCH: usize = STAMPS_PER_BATCH;
-
-    fn discovery(&self) -> Discovery {
-        self.discovery.clone()
-    }
 
     async fn seed(&self) -> Result<Self::Seed, StoreError> {
         let level = BTreeSet::from([self.level.clone()]);

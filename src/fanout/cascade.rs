@@ -9,7 +9,6 @@ use super::{Ended, Fanouts, ROUNDS, Tally, walk};
 use crate::model::{Level, Owed};
 use crate::store::{CHANGES_PER_GROUP, FoundBucket, OwnerStamped, Stamped, StoreError};
 use crate::table::cascade::OwnerStamp;
-use crate::table::{Discovery, keys};
 use futures::future::join_all;
 use std::collections::BTreeSet;
 
@@ -18,16 +17,13 @@ pub(super) async fn run(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
-    let discovery = match &owed.level {
-        // The system level has no policy, so it owes nothing.
-        Level::System => return Ok(Ended::Landed),
-        Level::Resource(resource) => keys::buckets_of_resource(fanouts.ns, resource),
-        Level::Entity(entity, scope) => keys::buckets_of_entity(fanouts.ns, entity, scope),
-    };
+    if owed.level == Level::System {
+        // It has no policy, so it owes nothing.
+        return Ok(Ended::Landed);
+    }
     let kind = CascadeKind {
         fanouts,
         level: &owed.level,
-        discovery,
     };
     pipeline::run(fanouts, &kind, owed, tally).await
 }
@@ -35,17 +31,12 @@ pub(super) async fn run(
 struct CascadeKind<'a> {
     fanouts: &'a Fanouts<'a>,
     level: &'a Level,
-    discovery: Discovery,
 }
 
 impl Kind for CascadeKind<'_> {
     type Write = OwnerStamp;
     type Seed = Option<bool>;
     const BATCH: usize = CHANGES_PER_GROUP;
-
-    fn discovery(&self) -> Discovery {
-        self.discovery.clone()
-    }
 
     async fn seed(&self) -> Result<Self::Seed, StoreError> {
         let Fanouts { store, ns, .. } = self.fanouts;

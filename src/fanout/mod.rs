@@ -22,7 +22,7 @@ mod stop;
 mod walk;
 
 use crate::clock::Clock;
-use crate::model::{EpochMs, FanoutKind, NamespaceId, Owed};
+use crate::model::{EpochMs, FanoutKind, Level, NamespaceId, Owed};
 use crate::store::{Store, StoreError};
 use futures::{StreamExt, stream};
 use pace::Pace;
@@ -89,6 +89,15 @@ impl Tally {
         self.failed += 1;
         if self.samples.len() < SAMPLES {
             self.samples.push(format!("{pk}: {}", error.to_string()));
+        }
+    }
+
+    /// How passes ended that began when so many had failed.
+    fn ended_since(&self, failed: u64) -> Ended {
+        if self.failed == failed {
+            Ended::Landed
+        } else {
+            Ended::Incomplete
         }
     }
 }
@@ -181,7 +190,7 @@ impl<'a> Fanouts<'a> {
         let mut outcomes = Vec::new();
         let mut ranks: [Vec<&Owed>; 2] = Default::default();
         for owed in owed {
-            let entity = matches!(owed.level, crate::model::Level::Entity(..));
+            let entity = matches!(owed.level, Level::Entity(..));
             ranks[usize::from(entity)].push(owed);
         }
         for rank in &ranks {

@@ -13,7 +13,7 @@ use crate::model::resolve::Step;
 use crate::model::{EpochMs, EpochSeconds, Level, LevelConfig, Owed, bucket_ttl};
 use crate::store::{CHANGES_PER_GROUP, FoundBucket, Stamped, StoreError};
 use crate::table::params::{Expiry, Params, ParamsChange};
-use crate::table::{BucketId, Discovery, ItemError, keys};
+use crate::table::{BucketId, ItemError};
 use std::sync::Arc;
 
 pub(super) async fn run(
@@ -21,14 +21,13 @@ pub(super) async fn run(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
-    let Level::Entity(entity, scope) = &owed.level else {
+    if !matches!(owed.level, Level::Entity(..)) {
         // Buckets that follow shared defaults take new ones when they expire.
         return Ok(Ended::Landed);
-    };
+    }
     let kind = ParamsKind {
         fanouts,
         level: &owed.level,
-        discovery: keys::buckets_of_entity(fanouts.ns, entity, scope),
     };
     pipeline::run(fanouts, &kind, owed, tally).await
 }
@@ -36,17 +35,12 @@ pub(super) async fn run(
 struct ParamsKind<'a> {
     fanouts: &'a Fanouts<'a>,
     level: &'a Level,
-    discovery: Discovery,
 }
 
 impl Kind for ParamsKind<'_> {
     type Write = ParamsChange;
     type Seed = Option<Result<LevelConfig, ItemError>>;
     const BATCH: usize = CHANGES_PER_GROUP;
-
-    fn discovery(&self) -> Discovery {
-        self.discovery.clone()
-    }
 
     async fn seed(&self) -> Result<Self::Seed, StoreError> {
         walk::config(self.fanouts, self.level).await

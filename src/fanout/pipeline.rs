@@ -4,8 +4,8 @@
 use super::seen::Seen;
 use super::{Ended, Fanouts, ROUNDS, Tally};
 use crate::model::Owed;
-use crate::store::{BucketPage, FoundBucket, Stamped, StoreError};
-use crate::table::Discovery;
+use crate::store::{BucketPage, FoundBucket, PageStart, Stamped, StoreError};
+use crate::table::{Discovery, keys};
 use futures::{StreamExt, stream};
 use std::future::Future;
 use std::time::Duration;
@@ -50,8 +50,6 @@ pub(super) trait Kind: Sync {
     /// Buckets that one request writes.
     const BATCH: usize;
 
-    /// Where the level's buckets are found.
-    fn discovery(&self) -> Discovery;
     /// Reads what decides, from the table.
     fn seed(&self) -> impl Future<Output = Result<Self::Seed, StoreError>> + Send;
     /// Decides for one page, from config read now.
@@ -81,12 +79,7 @@ pub(super) async fn run<K: Kind>(
             }
         }
         if kind.seed().await? == seed {
-            let complete = tally.failed == failed;
-            return Ok(if complete {
-                Ended::Landed
-            } else {
-                Ended::Incomplete
-            });
+            return Ok(tally.ended_since(failed));
         }
     }
     Ok(Ended::Moving)
@@ -101,7 +94,7 @@ pub(super) async fn run_pass<K: Kind>(
     seen: &mut Seen,
     tally: &mut Tally,
 ) -> Result<bool, StoreError> {
-    let discovery = kind.discovery();
+    let discovery = keys::buckets_of_level(fanouts.ns, &owed.level);
     let mut page = fanouts.store.bucket_page(&discovery, None).await?;
     loop {
         if fanouts.is_out_of_time() {
@@ -139,7 +132,7 @@ pub(super) async fn run_pass<K: Kind>(
 async fn next_page(
     fanouts: &Fanouts<'_>,
     discovery: &Discovery,
-    start: Option<crate::store::PageStart>,
+    start: Option<PageStart>,
 ) -> Result<Option<BucketPage>, StoreError> {
     match start {
         None => Ok(None),

@@ -11,7 +11,7 @@ use crate::model::resolve::Step;
 use crate::model::{Level, LevelConfig, LimitName, Owed};
 use crate::store::{CHANGES_PER_GROUP, FoundBucket, Stamped, StoreError};
 use crate::table::soft::SoftChange;
-use crate::table::{BucketId, Discovery, ItemError, keys};
+use crate::table::{BucketId, ItemError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -20,16 +20,13 @@ pub(super) async fn run(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
-    let discovery = match &owed.level {
-        Level::System => keys::buckets_of_namespace(fanouts.ns),
-        Level::Resource(resource) => keys::buckets_of_resource(fanouts.ns, resource),
+    if matches!(owed.level, Level::Entity(..)) {
         // The params fan-out brings an entity's soft stamps.
-        Level::Entity(..) => return Ok(Ended::Landed),
-    };
+        return Ok(Ended::Landed);
+    }
     let kind = SoftKind {
         fanouts,
         level: &owed.level,
-        discovery,
     };
     pipeline::run(fanouts, &kind, owed, tally).await
 }
@@ -37,17 +34,12 @@ pub(super) async fn run(
 struct SoftKind<'a> {
     fanouts: &'a Fanouts<'a>,
     level: &'a Level,
-    discovery: Discovery,
 }
 
 impl Kind for SoftKind<'_> {
     type Write = SoftChange;
     type Seed = Option<Result<LevelConfig, ItemError>>;
     const BATCH: usize = CHANGES_PER_GROUP;
-
-    fn discovery(&self) -> Discovery {
-        self.discovery.clone()
-    }
 
     async fn seed(&self) -> Result<Self::Seed, StoreError> {
         walk::config(self.fanouts, self.level).await

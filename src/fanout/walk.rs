@@ -3,8 +3,8 @@
 
 use super::Fanouts;
 use super::pipeline::Decided;
-use crate::model::resolve::Step;
-use crate::model::{EntityId, EpochMs, Level, LevelConfig, NamespaceId, ResourceName, Scope};
+use crate::model::resolve::{self, Step};
+use crate::model::{EntityId, EpochMs, Level, LevelConfig, NamespaceId, ResourceName};
 use crate::store::{FoundBucket, StoreError};
 use crate::table::{BucketId, ItemError, stamp};
 use std::collections::{BTreeSet, HashMap};
@@ -32,20 +32,13 @@ pub(super) fn identify<'p, W>(
 
 /// The levels that decide access and the cascade policy.
 pub(super) fn access_levels(bucket: &BucketId) -> [Level; 3] {
-    [
-        Level::Entity(
-            bucket.entity.clone(),
-            Scope::Resource(bucket.resource.clone()),
-        ),
-        Level::Entity(bucket.entity.clone(), Scope::Default),
-        Level::Resource(bucket.resource.clone()),
-    ]
+    let [entity, entity_default, resource, _] = limit_levels(bucket);
+    [entity, entity_default, resource]
 }
 
 /// The levels that decide the limits.
-pub(super) fn limit_levels(bucket: &BucketId) -> [Level; 4] {
-    let [entity, entity_default, resource] = access_levels(bucket);
-    [entity, entity_default, resource, Level::System]
+fn limit_levels(bucket: &BucketId) -> [Level; 4] {
+    resolve::levels(&bucket.entity, &bucket.resource).map(|(_, level)| level)
 }
 
 /// What a level declares, or why it does not read; `None` when it is not stored.
@@ -107,13 +100,7 @@ pub(super) fn limits<'c>(
     configs: &'c Configs,
     bucket: &BucketId,
 ) -> Result<Option<(Step, &'c LevelConfig)>, &'c ItemError> {
-    let steps = [
-        Step::Entity,
-        Step::EntityDefault,
-        Step::Resource,
-        Step::System,
-    ];
-    for (step, level) in steps.into_iter().zip(limit_levels(bucket)) {
+    for (step, level) in resolve::levels(&bucket.entity, &bucket.resource) {
         match configs.get(&level) {
             Some(Err(error)) => return Err(error),
             Some(Ok(config)) if !config.limits.is_empty() => return Ok(Some((step, config))),

@@ -3,8 +3,7 @@
 //! An id says where the resource keeps its levels and nothing about what they are: it stays the same
 //! until table or namespace change, since another id makes CloudFormation delete the old resource.
 
-use crate::model::NamespaceId;
-use sha2::{Digest, Sha256};
+use crate::model::{NamespaceId, sha256_hex};
 
 /// The last part of every id that the Python provisioner gave.
 const LEGACY: &str = "limits-provisioner";
@@ -84,8 +83,7 @@ pub fn never_created(stack_id: &str, logical_id: &str) -> String {
 }
 
 fn digest(stack_id: &str, logical_id: &str) -> String {
-    let hash = Sha256::digest(format!("{stack_id}\n{logical_id}"));
-    let mut hex = format!("{hash:x}");
+    let mut hex = sha256_hex(format!("{stack_id}\n{logical_id}"));
     hex.truncate(DIGITS);
     hex
 }

@@ -21,11 +21,10 @@ mod tree;
 mod warning;
 mod yaml;
 
-use crate::model::{Level, LevelConfig, NamespaceName};
+use crate::model::{Level, LevelConfig, NamespaceName, sha256_hex};
 use keys::Dialect;
 use levels::Declared;
 use reader::Reader;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use tree::{Node, Place};
 
@@ -99,8 +98,7 @@ impl Manifest {
 
     /// `sha256:` and the hex digest of [`Manifest::canonical_json`], written without blanks.
     pub fn sha256(&self) -> String {
-        let digest = Sha256::digest(self.canonical_json().to_string());
-        format!("sha256:{digest:x}")
+        format!("sha256:{}", sha256_hex(self.canonical_json().to_string()))
     }
 }
 

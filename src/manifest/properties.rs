@@ -9,9 +9,8 @@ use super::levels::{Declared, ENTITIES, NAMESPACE, NOT_AT_ROOT, RESOURCES, SYSTE
 use super::problem::{Problem, Problems, quoted};
 use super::reader::Reader;
 use super::tree::{Node, Place, Value};
-use crate::model::{Level, LevelConfig, NamespaceId, NamespaceName};
+use crate::model::{Level, LevelConfig, NamespaceId, NamespaceName, sha256_hex};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 /// What happens to a switch that someone set where the manifest is silent.
@@ -89,7 +88,7 @@ impl Properties {
     /// # Errors
     /// When they differ. Without the property anything passes.
     pub fn check_content(&self, content: &[u8]) -> Result<(), Problem> {
-        let found = format!("{:x}", Sha256::digest(content));
+        let found = sha256_hex(content);
         match &self.manifest_sha256 {
             Some(expected) if *expected != found => Err(Problem::at(
                 Place::default(),

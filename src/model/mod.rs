@@ -6,6 +6,7 @@
 pub mod access;
 pub mod calendar;
 pub mod cron;
+mod digest;
 pub mod level;
 pub mod limit;
 pub mod name;
@@ -22,6 +23,7 @@ pub mod units;
 pub use access::{AccessMode, Switch};
 pub use calendar::Calendar;
 pub use cron::{Cron, CronError};
+pub use digest::sha256_hex;
 pub use level::{Level, LevelConfig, OnUnavailable, Scope};
 pub use limit::{Limit, LimitError, Recovery};
 pub use name::{EntityId, LimitName, NameError, NamespaceId, NamespaceName, ResourceName};

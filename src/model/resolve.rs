@@ -3,7 +3,7 @@
 //! Fan-out, explain and verify all ask here, so they cannot disagree. The walk is entity and
 //! resource, entity and `_default_`, resource, and for limits the system level last.
 
-use super::{AccessMode, LevelConfig, Switch};
+use super::{AccessMode, EntityId, Level, LevelConfig, ResourceName, Scope, Switch};
 use serde::Serialize;
 
 /// The step of the walk that decided, most specific first.
@@ -18,6 +18,18 @@ pub enum Step {
     Resource,
     /// The system level. Limits only.
     System,
+}
+
+/// Every level of the walk of an entity and a resource, most specific first.
+pub fn levels(entity: &EntityId, resource: &ResourceName) -> [(Step, Level); 4] {
+    let own = Scope::Resource(resource.clone());
+    let of_entity = |scope| Level::Entity(entity.clone(), scope);
+    [
+        (Step::Entity, of_entity(own)),
+        (Step::EntityDefault, of_entity(Scope::Default)),
+        (Step::Resource, Level::Resource(resource.clone())),
+        (Step::System, Level::System),
+    ]
 }
 
 /// The levels of one walk, as they are stored. A level that is not stored is `None`.
@@ -43,6 +55,20 @@ pub struct Access {
 }
 
 impl<'a> Walk<'a> {
+    /// The walk over [`levels`], given what is stored of each.
+    pub fn over(
+        levels: &[(Step, Level); 4],
+        stored: impl Fn(&Level) -> Option<&'a LevelConfig>,
+    ) -> Walk<'a> {
+        let [entity, entity_default, resource, system] = levels;
+        Walk {
+            entity: stored(&entity.1),
+            entity_default: stored(&entity_default.1),
+            resource: stored(&resource.1),
+            system: stored(&system.1),
+        }
+    }
+
     fn steps(self) -> [(Step, Option<&'a LevelConfig>); 4] {
         [
             (Step::Entity, self.entity),

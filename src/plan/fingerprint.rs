@@ -2,8 +2,8 @@
 
 use super::Plan;
 use crate::manifest::level_json;
+use crate::model::sha256_hex;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 pub(super) fn of(plan: &Plan) -> String {
     let side = |config: Option<&_>| config.map_or(Value::Null, level_json);
@@ -21,6 +21,5 @@ pub(super) fn of(plan: &Plan) -> String {
         .collect();
     let owed: Vec<String> = plan.owed.iter().map(ToString::to_string).collect();
     let all = json!([plan.namespace.as_str(), changes, owed]);
-    let digest = Sha256::digest(all.to_string());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256_hex(all.to_string())
 }

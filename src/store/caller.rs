@@ -4,11 +4,9 @@ use super::connect::{Connected, Patience};
 use super::read::key_item;
 use super::{Store, StoreError};
 use crate::table::keys;
-#[cfg(feature = "cli")]
 use std::time::Duration;
 
 /// Whose credentials are in use.
-#[cfg(feature = "cli")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     /// The account's number.
@@ -48,7 +46,6 @@ impl Connected {
     ///
     /// # Errors
     /// [`StoreError`] when it does not say so within five seconds.
-    #[cfg(feature = "cli")]
     pub async fn caller(&self) -> Result<Caller, StoreError> {
         let act = "ask STS who is calling";
         let patience = Patience {

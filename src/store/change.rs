@@ -9,8 +9,6 @@ use super::{Store, StoreError, error};
 use crate::table::bucket::{BucketChange, Update};
 use crate::table::cascade::OwnerStamp;
 use crate::table::{Item, Key, attr};
-use aws_sdk_dynamodb::error::SdkError;
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
 use futures::future::join_all;
 use std::collections::HashMap;
@@ -109,18 +107,10 @@ impl Store {
         match request.send().await {
             Ok(_) => Ok(()),
             Err(refused) if error::is_conditional_check_failed(&refused) => {
-                let exists = has_image(&refused);
+                let exists = error::refused_item(&refused).is_some();
                 Err(NotUpdated::Refused { exists })
             }
             Err(error) => Err(NotUpdated::Failed(self.failed(act, error))),
         }
-    }
-}
-
-/// Whether a refused update came back with the item it found.
-fn has_image<R>(error: &SdkError<UpdateItemError, R>) -> bool {
-    match error.as_service_error() {
-        Some(UpdateItemError::ConditionalCheckFailedException(refused)) => refused.item().is_some(),
-        _ => false,
     }
 }

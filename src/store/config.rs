@@ -1,8 +1,10 @@
 //! Writing levels: each with its registry entry and its audit event, in one transaction, and only
-//! while the stored level is still the one that was planned against.
+//! while the stored level is still the one that was planned against. Which levels to write, and what
+//! to do about one that moved, is decided by the apply.
 
+use super::read::key_item;
 use super::state::stored_level;
-use super::{Store, StoreError, error};
+use super::{Store, StoreError};
 use crate::model::{EpochMs, Level, LevelConfig, NamespaceId, Scope, StoredLevel};
 use crate::table::audit::AuditEvent;
 use crate::table::registry::{self, RegistryChange, RegistryUpdate};
@@ -113,17 +115,14 @@ impl Store {
             .client
             .update_item()
             .table_name(self.table())
-            .set_key(Some(super::read::key_item(&tidy.key)))
+            .set_key(Some(key_item(&tidy.key)))
             .update_expression(tidy.expression)
             .condition_expression(tidy.condition)
             .set_expression_attribute_names(Some(tidy.names.into_iter().collect()))
             .set_expression_attribute_values(Some(tidy.values.into_iter().collect()));
-        match request.send().await {
-            Ok(_) => Ok(()),
-            // A config came meanwhile: its count stays.
-            Err(e) if error::is_conditional_check_failed(&e) => Ok(()),
-            Err(e) => Err(self.failed(act, e)),
-        }
+        // Where it does not hold a config came meanwhile, and its count stays.
+        self.landed(act, request.send().await)?;
+        Ok(())
     }
 
     /// One transaction. `None`: it landed. Otherwise, for each member, what moved.
@@ -222,7 +221,7 @@ impl Store {
                 .delete(
                     Delete::builder()
                         .table_name(self.table())
-                        .set_key(Some(super::read::key_item(&keys::config(ns, write.level))))
+                        .set_key(Some(key_item(&keys::config(ns, write.level))))
                         .condition_expression(condition.expression)
                         .set_expression_attribute_names(names)
                         .set_expression_attribute_values(values)
@@ -237,7 +236,7 @@ impl Store {
         let names = (!update.names.is_empty()).then(|| update.names.into_iter().collect());
         let update = Update::builder()
             .table_name(self.table())
-            .set_key(Some(super::read::key_item(&update.key)))
+            .set_key(Some(key_item(&update.key)))
             .update_expression(update.expression)
             .set_expression_attribute_names(names)
             .set_expression_attribute_values(Some(update.values.into_iter().collect()))

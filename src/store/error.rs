@@ -2,6 +2,7 @@
 //!
 //! How an error of the SDK becomes one of these is `sdk_error`'s business. Nothing here prints.
 
+pub(super) use super::sdk_error::refused_item;
 pub use super::sdk_error::{
     is_access_denied, is_conditional_check_failed, is_connection_refused, is_credentials_missing,
     is_table_in_use, is_table_missing, is_throttling, is_transaction_cancelled,
@@ -25,13 +26,13 @@ pub struct Place {
 #[non_exhaustive]
 pub enum StoreError {
     /// No region was given and the SDK's chain knows none.
-    #[error("no AWS region is set: pass --region, or set AWS_REGION, or give the profile a region")]
+    #[error("no AWS region is set: name one, set AWS_REGION, or give the profile a region")]
     RegionMissing,
 
     /// No provider of the SDK's default chain had credentials.
     #[error(
-        "no AWS credentials were found: set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, \
-         or run where a role is attached"
+        "no AWS credentials were found: run where a role is attached, name a profile, \
+         or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     )]
     CredentialsMissing,
 

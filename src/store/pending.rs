@@ -1,19 +1,17 @@
 //! Pending fan-outs: written ahead, claimed, released, and their leases ended.
 //!
 //! Several applies may own one item. Each write touches only the caller's own entry, is
-//! conditional, and may be repeated.
+//! conditional, and may be repeated. No fan-out is run here, and no lease is judged.
 
 use super::read::key_item;
+use super::write::each;
 use super::{Store, StoreError, error};
 use crate::model::{EpochMs, NamespaceId, Owed, Pending};
 use crate::table::pending::{self as wire, OWNERS};
-use crate::table::{attr, keys};
-use aws_sdk_dynamodb::error::SdkError;
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use crate::table::{Item, attr, keys};
 use aws_sdk_dynamodb::types::{
-    Delete, Put, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+    Delete, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
 };
-use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::HashMap;
 
 /// Items that one transaction takes.
@@ -49,13 +47,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         for batch in owed.chunks(BATCH) {
             if !self.create_pending(ns, batch, claim).await? {
-                // Gathered first: a stream of closures over references is not `Send`.
                 let shares = batch.iter().map(|owed| self.add_share(ns, owed, claim));
-                let shares: Vec<_> = shares.collect();
-                stream::iter(shares)
-                    .buffer_unordered(CONCURRENCY)
-                    .try_collect::<()>()
-                    .await?;
+                each(shares.collect(), CONCURRENCY).await?;
             }
         }
         Ok(())
@@ -68,39 +61,9 @@ impl Store {
         owed: &[Owed],
         claim: &Claim,
     ) -> Result<bool, StoreError> {
-        let act = "record the fan-outs ahead";
-        let put = |owed: &Owed| {
-            let item = wire::encode_new(ns, owed, &claim.token, claim.lease, claim.full, claim.now);
-            Put::builder()
-                .table_name(self.table())
-                .set_item(Some(item))
-                .condition_expression("attribute_not_exists(PK)")
-                .build()
-                .map(|put| TransactWriteItem::builder().put(put).build())
-        };
-        self.transact(act, owed.iter().map(put)).await
-    }
-
-    /// Sends one transaction. `false`: it was cancelled, by a condition or a conflict.
-    async fn transact(
-        &self,
-        act: &'static str,
-        items: impl Iterator<Item = Result<TransactWriteItem, aws_sdk_dynamodb::error::BuildError>>,
-    ) -> Result<bool, StoreError> {
-        let items: Vec<TransactWriteItem> = items
-            .collect::<Result<_, _>>()
-            .map_err(|e| StoreError::unbuilt(act, &e))?;
-        match self
-            .client
-            .transact_write_items()
-            .set_transact_items(Some(items))
-            .send()
+        let put = |owed: &Owed| self.putting_new(new_item(ns, owed, claim));
+        self.transact("record the fan-outs ahead", owed.iter().map(put))
             .await
-        {
-            Ok(_) => Ok(true),
-            Err(e) if error::is_transaction_cancelled(&e) => Ok(false),
-            Err(e) => Err(self.failed(act, e)),
-        }
     }
 
     /// Adds the claim's share to an item, which it creates or completes as needed.
@@ -124,7 +87,7 @@ impl Store {
                 .expression_attribute_names("#o", OWNERS)
                 .expression_attribute_names("#me", &claim.token)
                 .expression_attribute_values(":entry", entry.clone());
-            if self.held(act, into_map.send().await)? {
+            if self.landed(act, into_map.send().await)? {
                 return Ok(());
             }
             if self.create_map(ns, owed, claim, &key).await? {
@@ -141,7 +104,7 @@ impl Store {
         claim: &Claim,
         key: &keys::Key,
     ) -> Result<bool, StoreError> {
-        let item = wire::encode_new(ns, owed, &claim.token, claim.lease, claim.full, claim.now);
+        let item = new_item(ns, owed, claim);
         let mut sets = Vec::new();
         let mut names = HashMap::new();
         let mut values = HashMap::new();
@@ -163,20 +126,7 @@ impl Store {
             .condition_expression("attribute_not_exists(#o)")
             .set_expression_attribute_names(Some(names))
             .set_expression_attribute_values(Some(values));
-        self.held("record a fan-out ahead", request.send().await)
-    }
-
-    /// Whether a conditional update landed; `false` when its condition did not hold.
-    fn held<T>(
-        &self,
-        act: &'static str,
-        answer: Result<T, SdkError<UpdateItemError>>,
-    ) -> Result<bool, StoreError> {
-        match answer {
-            Ok(_) => Ok(true),
-            Err(e) if error::is_conditional_check_failed(&e) => Ok(false),
-            Err(e) => Err(self.failed(act, e)),
-        }
+        self.landed("record a fan-out ahead", request.send().await)
     }
 
     /// Takes over the shares of applies that are certainly gone, in one conditional update.
@@ -211,13 +161,10 @@ impl Store {
             Err(e) if error::is_conditional_check_failed(&e) => {
                 // A claim whose answer was lost fails when it is sent again: the item already
                 // names this apply.
-                let current = match e.as_service_error() {
-                    Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
-                        failed.item.clone().unwrap_or_default()
-                    }
-                    _ => HashMap::new(),
-                };
-                Ok(wire::decode_owners(&current)?.contains_key(&claim.token))
+                let owners = error::refused_item(&e)
+                    .map(wire::decode_owners)
+                    .transpose()?;
+                Ok(owners.is_some_and(|owners| owners.contains_key(&claim.token)))
             }
             Err(e) => Err(self.failed(act, e)),
         }
@@ -236,13 +183,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         for batch in owed.chunks(BATCH) {
             if !self.delete_sole(ns, batch, token).await? {
-                // Gathered first: a stream of closures over references is not `Send`.
                 let shares = batch.iter().map(|owed| self.release_one(ns, owed, token));
-                let shares: Vec<_> = shares.collect();
-                stream::iter(shares)
-                    .buffer_unordered(CONCURRENCY)
-                    .try_collect::<()>()
-                    .await?;
+                each(shares.collect(), CONCURRENCY).await?;
             }
         }
         Ok(())
@@ -316,11 +258,9 @@ impl Store {
             .expression_attribute_names("#o", OWNERS)
             .expression_attribute_names("#single", wire::SINGLE_TOKEN)
             .expression_attribute_values(":none", attr::number(0));
-        match request.send().await {
-            Ok(_) => Ok(()),
-            Err(e) if error::is_conditional_check_failed(&e) => Ok(()),
-            Err(e) => Err(self.failed("release a fan-out", e)),
-        }
+        // Somebody owes it again, or it is gone already: either will do.
+        self.landed("release a fan-out", request.send().await)?;
+        Ok(())
     }
 
     /// Ends the claim's leases on fan-outs it could not finish, so that the next apply takes them
@@ -348,13 +288,16 @@ impl Store {
                 .expression_attribute_names("#me", token)
                 .expression_attribute_values(":ended", ended.clone());
             async move {
-                self.held("end the lease of a fan-out", request.send().await)
-                    .map(|_| ())
+                // A share that is gone has no lease left to end.
+                self.landed("end the lease of a fan-out", request.send().await)?;
+                Ok(())
             }
         };
-        stream::iter(owed.iter().map(expire))
-            .buffer_unordered(CONCURRENCY)
-            .try_collect()
-            .await
+        each(owed.iter().map(expire).collect(), CONCURRENCY).await
     }
+}
+
+/// The item of a fan-out that only the claim's apply owes.
+fn new_item(ns: &NamespaceId, owed: &Owed, claim: &Claim) -> Item {
+    wire::encode_new(ns, owed, &claim.token, claim.lease, claim.full, claim.now)
 }

@@ -2,7 +2,7 @@
 
 use super::{Store, StoreError};
 use crate::table::{Item, Key, attr};
-use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
+use aws_sdk_dynamodb::types::KeysAndAttributes;
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -37,6 +37,15 @@ pub(super) fn key_item(key: &Key) -> Item {
         ("PK".to_owned(), attr::text(&key.pk)),
         ("SK".to_owned(), attr::text(&key.sk)),
     ])
+}
+
+/// The key of an item as it was read.
+pub(super) fn key_of(item: &Item) -> Key {
+    let reader = attr::Reader::new(item);
+    Key {
+        pk: reader.pk().to_owned(),
+        sk: reader.sk().to_owned(),
+    }
 }
 
 impl Store {
@@ -128,8 +137,8 @@ impl Store {
                 .table_name(self.table())
                 .consistent_read(true)
                 .key_condition_expression("PK = :pk AND begins_with(SK, :prefix)")
-                .expression_attribute_values(":pk", AttributeValue::S(pk.to_owned()))
-                .expression_attribute_values(":prefix", AttributeValue::S(prefix.to_owned()))
+                .expression_attribute_values(":pk", attr::text(pk))
+                .expression_attribute_values(":prefix", attr::text(prefix))
                 .set_exclusive_start_key(start);
             let page = request.send().await.map_err(|e| self.failed(act, e))?;
             items.extend(page.items.unwrap_or_default());

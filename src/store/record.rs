@@ -1,11 +1,13 @@
 //! Writing the provisioner record: a change merged into what is stored by then, never over it.
+//! What an apply changes about it is decided by the apply; this keeps races from losing any of it.
 
-use super::read::key_item;
-use super::{Store, StoreError, error};
+use super::read::{key_item, key_of};
+use super::write::each;
+use super::{Store, StoreError};
 use crate::model::{EpochMs, Level, ManifestOwner, NamespaceId, ProvisionerRecord, Switch};
 use crate::table::{Item, attr, keys, record};
-use futures::{StreamExt, TryStreamExt, stream};
-use std::collections::{BTreeMap, BTreeSet};
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How often a lost race is run again.
 const ROUNDS: usize = 8;
@@ -60,6 +62,9 @@ impl RecordDelta {
         record
             .managed
             .retain(|level| !self.released.contains(level));
+        // A record without a memory keeps none until a whole apply can fill it: half a memory would
+        // make the switches that it lacks someone else's.
+        let remembers = self.remembers || record.switches.is_some();
         let mut switches = record.switches.unwrap_or_default();
         switches.retain(|level, _| !self.silent.contains(level) && !self.released.contains(level));
         switches.extend(
@@ -67,7 +72,7 @@ impl RecordDelta {
                 .iter()
                 .map(|(level, switch)| (level.clone(), *switch)),
         );
-        record.switches = Some(switches);
+        record.switches = remembers.then_some(switches);
         let owner = record.owner.as_ref();
         if let Some(takeover) = self.owner.as_ref().filter(|t| !t.is_late(owner))
             && owner != Some(&takeover.to)
@@ -132,19 +137,37 @@ impl Store {
         })
     }
 
-    /// Deletes the record and its overflow items, if it still is at `rev`.
+    /// Deletes the record and its overflow items while it is still `owner`'s. A record that is gone
+    /// is deleted already, and one that someone else has taken over stays.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be deleted, or changed meanwhile.
-    pub async fn delete_record(&self, ns: &NamespaceId) -> Result<(), StoreError> {
+    /// [`StoreError`] when it cannot be read or deleted, or keeps changing.
+    pub async fn delete_record(
+        &self,
+        ns: &NamespaceId,
+        owner: Option<&ManifestOwner>,
+    ) -> Result<(), StoreError> {
         let act = "delete the provisioner record";
-        let pk = keys::system_pk(ns);
-        let overflow = self.query_all(act, &pk, keys::MANAGED_PREFIX).await?;
-        self.delete_items(overflow.iter()).await?;
-        let request = self.client.delete_item().table_name(self.table());
-        let request = request.set_key(Some(key_item(&keys::provisioner(ns))));
-        request.send().await.map_err(|e| self.failed(act, e))?;
-        Ok(())
+        for _ in 0..ROUNDS {
+            let Some(stored) = self.record(ns).await? else {
+                return Ok(());
+            };
+            if stored.owner.as_ref() != owner {
+                return Ok(());
+            }
+            let condition = unmoved(Some(stored.rev));
+            let request = self
+                .client
+                .delete_item()
+                .table_name(self.table())
+                .set_key(Some(key_item(&keys::provisioner(ns))))
+                .condition_expression(condition.expression)
+                .set_expression_attribute_values(condition.values());
+            if self.landed(act, request.send().await)? {
+                return self.delete_surplus(ns, 0).await;
+            }
+        }
+        Err(StoreError::ConditionFailed { act: act.into() })
     }
 
     /// Overflow items first, so that the record never counts one that is not there; then the
@@ -166,34 +189,21 @@ impl Store {
                 .table_name(self.table())
                 .set_item(Some(item));
             async move {
-                request
-                    .send()
-                    .await
-                    .map(|_| ())
-                    .map_err(|e| self.failed(act, e))
+                let answer = request.send().await;
+                answer.map(|_| ()).map_err(|e| self.failed(act, e))
             }
         });
-        stream::iter(puts)
-            .buffer_unordered(CONCURRENCY)
-            .try_collect::<()>()
-            .await?;
+        each(puts.collect(), CONCURRENCY).await?;
+        let condition = unmoved(read_rev);
         let request = self
             .client
             .put_item()
             .table_name(self.table())
-            .set_item(Some(items.main));
-        let request = match read_rev {
-            None => request.condition_expression("attribute_not_exists(PK)"),
-            // A record without a revision is the Python provisioner's.
-            Some(0) => request.condition_expression("attribute_not_exists(rev)"),
-            Some(rev) => request
-                .condition_expression("rev = :rev")
-                .expression_attribute_values(":rev", attr::number(rev)),
-        };
-        match request.send().await {
-            Ok(_) => {}
-            Err(e) if error::is_conditional_check_failed(&e) => return Ok(false),
-            Err(e) => return Err(self.failed(act, e)),
+            .set_item(Some(items.main))
+            .condition_expression(condition.expression)
+            .set_expression_attribute_values(condition.values());
+        if !self.landed(act, request.send().await)? {
+            return Ok(false);
         }
         self.delete_surplus(ns, count).await?;
         Ok(true)
@@ -201,13 +211,8 @@ impl Store {
 
     async fn delete_surplus(&self, ns: &NamespaceId, count: usize) -> Result<(), StoreError> {
         let first = keys::managed_overflow(ns, count);
-        let stored = self
-            .query_all(
-                "read the provisioner record",
-                &first.pk,
-                keys::MANAGED_PREFIX,
-            )
-            .await?;
+        let act = "read the provisioner record";
+        let stored = self.query_all(act, &first.pk, keys::MANAGED_PREFIX).await?;
         let surplus = stored
             .iter()
             .filter(|item| attr::Reader::new(item).sk() >= &*first.sk);
@@ -216,16 +221,35 @@ impl Store {
 
     async fn delete_items(&self, items: impl Iterator<Item = &Item>) -> Result<(), StoreError> {
         for item in items {
-            let reader = attr::Reader::new(item);
-            let key = keys::Key {
-                pk: reader.pk().to_owned(),
-                sk: reader.sk().to_owned(),
-            };
             let request = self.client.delete_item().table_name(self.table());
-            let answer = request.set_key(Some(key_item(&key))).send().await;
+            let request = request.set_key(Some(key_item(&key_of(item))));
+            let answer = request.send().await;
             answer.map_err(|e| self.failed("shrink the provisioner record", e))?;
         }
         Ok(())
+    }
+}
+
+/// That the record is still at the revision that was read.
+struct Unmoved {
+    expression: &'static str,
+    rev: Option<u64>,
+}
+
+fn unmoved(read_rev: Option<u64>) -> Unmoved {
+    let (expression, rev) = match read_rev {
+        None => ("attribute_not_exists(PK)", None),
+        // A record without a revision is the Python provisioner's.
+        Some(0) => ("attribute_not_exists(rev)", None),
+        Some(rev) => ("rev = :rev", Some(rev)),
+    };
+    Unmoved { expression, rev }
+}
+
+impl Unmoved {
+    fn values(&self) -> Option<HashMap<String, AttributeValue>> {
+        let rev = self.rev?;
+        Some(HashMap::from([(":rev".to_owned(), attr::number(rev))]))
     }
 }
 

@@ -1,11 +1,11 @@
 //! First use: the version record of a table this build creates, namespaces, and the ratchet of the
-//! oldest client that may still read the table.
+//! oldest client that may still read the table. Nothing that exists is replaced here, and no
+//! version is lowered.
 
 use super::read::key_item;
-use super::{Store, StoreError, create_table, error};
+use super::{Store, StoreError, create_table};
 use crate::model::{EpochMs, NamespaceId, NamespaceName};
 use crate::table::{attr, keys, namespace, version};
-use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
 
 /// How often a namespace is registered anew while others register it too.
 const ROUNDS: usize = 5;
@@ -18,17 +18,9 @@ impl Store {
     /// [`StoreError`] when either cannot be created.
     pub async fn create(&self, now: EpochMs) -> Result<(), StoreError> {
         create_table(&self.client, self.table(), false).await?;
-        let request = self
-            .client
-            .put_item()
-            .table_name(self.table())
-            .set_item(Some(version::encode_new(now)))
-            .condition_expression("attribute_not_exists(PK)");
-        match request.send().await {
-            Ok(_) => Ok(()),
-            Err(e) if error::is_conditional_check_failed(&e) => Ok(()),
-            Err(e) => Err(self.failed("write the version record", e)),
-        }
+        self.put_new("write the version record", version::encode_new(now))
+            .await?;
+        Ok(())
     }
 
     /// The id of a namespace, registered now if it was not. Losing a race means reading the
@@ -49,29 +41,12 @@ impl Store {
             let Some(id) = namespace::new_id(rand::random()) else {
                 continue;
             };
-            let put = |item| {
-                Put::builder()
-                    .table_name(self.table())
-                    .set_item(Some(item))
-                    .condition_expression("attribute_not_exists(PK)")
-                    .build()
-                    .map(|put| TransactWriteItem::builder().put(put).build())
-            };
-            let items: Vec<TransactWriteItem> = namespace::encode(name, &id, now)
-                .into_iter()
-                .map(put)
-                .collect::<Result<_, _>>()
-                .map_err(|e| StoreError::unbuilt(act, &e))?;
-            match self
-                .client
-                .transact_write_items()
-                .set_transact_items(Some(items))
-                .send()
-                .await
+            let items = namespace::encode(name, &id, now).into_iter();
+            if self
+                .transact(act, items.map(|item| self.putting_new(item)))
+                .await?
             {
-                Ok(_) => return Ok(id),
-                Err(e) if error::is_transaction_cancelled(&e) => {}
-                Err(e) => return Err(self.failed(act, e)),
+                return Ok(id);
             }
         }
         Err(StoreError::ConditionFailed { act: act.into() })
@@ -100,10 +75,6 @@ impl Store {
                 )
                 .expression_attribute_values(":null", attr::text("NULL")),
         };
-        match request.send().await {
-            Ok(_) => Ok(true),
-            Err(e) if error::is_conditional_check_failed(&e) => Ok(false),
-            Err(e) => Err(self.failed("raise the oldest client version", e)),
-        }
+        self.landed("raise the oldest client version", request.send().await)
     }
 }

@@ -1,8 +1,7 @@
 //! Reading what decides about buckets: the levels' config, item by item, and the entities' META.
 //! Strongly consistent, in batches. Which level wins is not decided here.
 
-use super::read::Projection;
-use super::state::key_of;
+use super::read::{Projection, key_of};
 use super::{Store, StoreError};
 use crate::model::{EntityId, Level, LevelConfig, NamespaceId, Switch};
 use crate::table::cascade::{self, BucketOwner};
@@ -89,7 +88,8 @@ impl Store {
         Ok(found.collect())
     }
 
-    async fn level_items(
+    /// The stored ones among some levels, as items.
+    pub(super) async fn level_items(
         &self,
         act: &'static str,
         ns: &NamespaceId,

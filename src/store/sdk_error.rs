@@ -6,9 +6,11 @@
 //! Nothing here retries and nothing here prints.
 
 use super::error::StoreError;
+use crate::table::Item;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::error::{BuildError, DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use std::any::Any;
 use std::borrow::Cow;
 use std::error::Error;
@@ -146,6 +148,14 @@ fn cancellation<E: 'static>(error: &E) -> Vec<String> {
 /// Whether the write was refused because its condition did not hold.
 pub fn is_conditional_check_failed<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
     has_code(error, |code| code == "ConditionalCheckFailedException")
+}
+
+/// The item that an update refused for its condition has found, where the update asked for it.
+pub(super) fn refused_item<R>(error: &SdkError<UpdateItemError, R>) -> Option<&Item> {
+    match error.as_service_error()? {
+        UpdateItemError::ConditionalCheckFailedException(refused) => refused.item(),
+        _ => None,
+    }
 }
 
 /// Whether the service asked for fewer requests. The SDK has already retried when this is seen.

@@ -1,11 +1,11 @@
 //! Sample entities and buckets for the embedded store, as clients would have left them. Never for a
 //! table that is in use: real buckets come from clients.
 
-use super::{Store, StoreError, sdk_error};
-use crate::model::resolve::{Step, Walk};
+use super::{Store, StoreError};
+use crate::model::resolve::{self, Step, Walk};
 use crate::model::{
     EntityId, EpochMs, EpochSeconds, Level, LevelConfig, Limit, LimitName, NameError, NamespaceId,
-    ResourceName, Scope, Seconds, Tokens, bucket_ttl,
+    ResourceName, Seconds, Tokens, bucket_ttl,
 };
 use crate::table::cascade::{BucketOwner, OwnerStamp};
 use crate::table::fresh::FreshBucket;
@@ -106,18 +106,12 @@ impl Store {
         shards: u32,
         now: EpochMs,
     ) -> Result<Vec<Item>, StoreError> {
-        let own = Level::Entity(entity.clone(), Scope::Resource(resource.clone()));
-        let default = Level::Entity(entity.clone(), Scope::Default);
-        let shared = Level::Resource(resource.clone());
-        let wanted = [&own, &default, &shared, &Level::System];
-        let stored = self.levels(ns, wanted.into_iter()).await?;
-        let config = |level| stored.get(level).map(|stored| &stored.config);
-        let walk = Walk {
-            entity: config(&own),
-            entity_default: config(&default),
-            resource: config(&shared),
-            system: config(&Level::System),
-        };
+        let levels = resolve::levels(entity, resource);
+        let stored = self
+            .levels(ns, levels.iter().map(|(_, level)| level))
+            .await?;
+        let config = |level: &Level| stored.get(level).map(|stored| &stored.config);
+        let walk = Walk::over(&levels, config);
         let mut owners = self.owners(ns, &BTreeSet::from([entity.clone()])).await?;
         let owner = owners.remove(entity).transpose()?;
         let policy = walk.cascade().map(|(_, policy)| policy);
@@ -146,20 +140,9 @@ impl Store {
 
     /// Writes an item unless there is one, which counts as existing then.
     async fn add(&self, item: Item, existing: &mut usize) -> Result<bool, StoreError> {
-        let request = self
-            .client
-            .put_item()
-            .table_name(self.table())
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(PK)");
-        match request.send().await {
-            Ok(_) => Ok(true),
-            Err(e) if sdk_error::is_conditional_check_failed(&e) => {
-                *existing += 1;
-                Ok(false)
-            }
-            Err(e) => Err(self.failed("write a sample item", e)),
-        }
+        let is_new = self.put_new("write a sample item", item).await?;
+        *existing += usize::from(!is_new);
+        Ok(is_new)
     }
 }
 

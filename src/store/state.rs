@@ -1,12 +1,12 @@
-//! Reading what a plan needs: namespace, versions, record, levels, pending fan-outs.
+//! Reading what a plan needs: namespace, versions, record, levels, pending fan-outs. Strongly
+//! consistent; nothing is written, and nothing is compared with a manifest.
 
 use super::{Store, StoreError};
 use crate::model::{
-    Level, LevelConfig, NamespaceId, NamespaceName, Pending, ProvisionerRecord, State, StoredLevel,
-    Versions,
+    Level, NamespaceId, NamespaceName, Pending, ProvisionerRecord, State, StoredLevel, Versions,
 };
-use crate::table::{self, Item, Key, attr, config, keys, record};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::table::{self, Item, Key, config, keys, record};
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Store {
     /// The id of a namespace; `None` when the registry does not know it.
@@ -17,10 +17,8 @@ impl Store {
         &self,
         name: &NamespaceName,
     ) -> Result<Option<NamespaceId>, StoreError> {
-        match self
-            .get("look the namespace up", &keys::namespace_by_name(name))
-            .await?
-        {
+        let key = keys::namespace_by_name(name);
+        match self.get("look the namespace up", &key).await? {
             None => Ok(None),
             Some(item) => Ok(table::namespace::decode_id(&item)?),
         }
@@ -34,13 +32,12 @@ impl Store {
         &self,
         ns: &NamespaceId,
     ) -> Result<Option<NamespaceName>, StoreError> {
-        match self
-            .get("look the namespace id up", &keys::namespace_by_id(ns))
-            .await?
-        {
-            None => Ok(None),
-            Some(item) => Ok(Some(table::namespace::decode_name(&item)?)),
-        }
+        let key = keys::namespace_by_id(ns);
+        let item = self.get("look the namespace id up", &key).await?;
+        Ok(item
+            .as_ref()
+            .map(table::namespace::decode_name)
+            .transpose()?)
     }
 
     /// The names of all registered namespaces, sorted.
@@ -94,13 +91,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when it cannot be read.
     pub async fn versions(&self) -> Result<Option<Versions>, StoreError> {
-        match self
+        let item = self
             .get("read the version record", &keys::version())
-            .await?
-        {
-            None => Ok(None),
-            Some(item) => Ok(Some(table::version::decode(&item)?)),
-        }
+            .await?;
+        Ok(item.as_ref().map(table::version::decode).transpose()?)
     }
 
     /// The provisioner record, its overflow items included.
@@ -147,40 +141,15 @@ impl Store {
         ns: &NamespaceId,
         wanted: impl Iterator<Item = &'a Level>,
     ) -> Result<BTreeMap<Level, StoredLevel>, StoreError> {
-        let by_key: HashMap<Key, &Level> = wanted
-            .map(|level| (keys::config(ns, level), level))
-            .collect();
-        let keys: Vec<Key> = by_key.keys().cloned().collect();
-        let mut levels = BTreeMap::new();
-        for item in self.get_many("read the levels", &keys, None).await? {
-            if let Some(level) = by_key.get(&key_of(&item)) {
-                levels.insert((*level).clone(), stored_level(ns, level, &item)?);
-            }
-        }
-        Ok(levels)
-    }
-
-    /// The config of one level; `None` when it is not stored.
-    ///
-    /// # Errors
-    /// [`StoreError`] when it cannot be read.
-    pub async fn level(
-        &self,
-        ns: &NamespaceId,
-        level: &Level,
-    ) -> Result<Option<LevelConfig>, StoreError> {
-        match self.get("read the level", &keys::config(ns, level)).await? {
-            None => Ok(None),
-            Some(item) => Ok(Some(config::decode(&item)?)),
-        }
-    }
-}
-
-pub(super) fn key_of(item: &Item) -> Key {
-    let reader = attr::Reader::new(item);
-    Key {
-        pk: reader.pk().to_owned(),
-        sk: reader.sk().to_owned(),
+        let wanted: BTreeSet<Level> = wanted.cloned().collect();
+        let items = self
+            .level_items("read the levels", ns, &wanted, None)
+            .await?;
+        let stored = items.into_iter().map(|(level, item)| {
+            let stored = stored_level(ns, &level, &item)?;
+            Ok((level, stored))
+        });
+        stored.collect()
     }
 }
 

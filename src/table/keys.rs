@@ -269,6 +269,15 @@ pub struct Discovery {
     pub prefix: String,
 }
 
+/// Every bucket that a level can be the config of.
+pub fn buckets_of_level(ns: &NamespaceId, level: &Level) -> Discovery {
+    match level {
+        Level::System => buckets_of_namespace(ns),
+        Level::Resource(resource) => buckets_of_resource(ns, resource),
+        Level::Entity(entity, scope) => buckets_of_entity(ns, entity, scope),
+    }
+}
+
 /// Every bucket of a resource.
 pub fn buckets_of_resource(ns: &NamespaceId, resource: &ResourceName) -> Discovery {
     Discovery {

@@ -1,4 +1,6 @@
 //! The provisioner record, with overflow items when a namespace manages more than one item holds.
+//!
+//! Only its form is here: what is managed and who owns it is decided by plans and applies.
 
 use super::attr::{Item, ItemError, Reader, boolean, number, text, texts_of};
 use super::{audit, config, keys};
@@ -11,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What one item may hold before entities move to overflow items, in bytes. The table's limit is
 /// 400 KiB; the rest is room for attribute overhead.
-pub const ITEM_BUDGET: usize = 350 * 1024;
+const ITEM_BUDGET: usize = 350 * 1024;
 
 const OVERFLOW: &str = "overflow";
 const SWITCHES: &str = "switches";
@@ -30,7 +32,6 @@ pub struct RecordItems {
 
 /// How the record is stored.
 pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord) -> RecordItems {
-    let budget = ITEM_BUDGET;
     let mut main = keyed(ns, &keys::provisioner(ns));
     main.insert(
         "managed_system".to_owned(),
@@ -60,28 +61,16 @@ pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord) -> RecordItems {
         main.insert(TAKEN_FROM.to_owned(), encode_owner(owner));
     }
     main.insert("rev".to_owned(), number(record.rev));
-    let parts = split_entities(record, budget);
-    let overflow = if parts.len() > 1 {
-        let entity = |level: &&Level| matches!(level, Level::Entity(..));
-        let others = record
-            .managed
-            .iter()
-            .filter(|level| !entity(level))
-            .cloned();
-        main.insert(
-            SWITCHES.to_owned(),
-            AttributeValue::M(switches(record, others)),
-        );
-        main.insert(ENTITIES.to_owned(), AttributeValue::M(Item::new()));
+    let parts = split_entities(record);
+    let spills = parts.len() > 1;
+    let is_here = |level: &&Level| !spills || !matches!(level, Level::Entity(..));
+    put_switches(&mut main, record, record.managed.iter().filter(is_here));
+    let entities = parts.first().filter(|_| !spills).map(entities_map);
+    let entities = AttributeValue::M(entities.unwrap_or_default());
+    main.insert(ENTITIES.to_owned(), entities);
+    let overflow = if spills {
         overflow_items(ns, record, &parts)
     } else {
-        let all = record.managed.iter().cloned();
-        main.insert(
-            SWITCHES.to_owned(),
-            AttributeValue::M(switches(record, all)),
-        );
-        let entities = parts.first().map(entities_map).unwrap_or_default();
-        main.insert(ENTITIES.to_owned(), AttributeValue::M(entities));
         Vec::new()
     };
     main.insert(OVERFLOW.to_owned(), number(overflow.len()));
@@ -100,7 +89,7 @@ fn keyed(ns: &NamespaceId, key: &keys::Key) -> Item {
 type Part<'a> = BTreeMap<&'a EntityId, Vec<&'a Scope>>;
 
 /// Entities in parts that each fit an item together with their switches.
-fn split_entities(record: &ProvisionerRecord, budget: usize) -> Vec<Part<'_>> {
+fn split_entities(record: &ProvisionerRecord) -> Vec<Part<'_>> {
     let mut parts: Vec<Part<'_>> = Vec::new();
     let mut used = usize::MAX;
     for level in &record.managed {
@@ -109,7 +98,7 @@ fn split_entities(record: &ProvisionerRecord, budget: usize) -> Vec<Part<'_>> {
         };
         // The scope in its list, the entity's name and its list when it is new, and the switch.
         let cost = scope.as_str().len() + 2 * entity.as_str().len() + scope.as_str().len() + 32;
-        if used.saturating_add(cost) > budget {
+        if used.saturating_add(cost) > ITEM_BUDGET {
             parts.push(Part::new());
             used = 0;
         }
@@ -134,29 +123,31 @@ fn overflow_items(ns: &NamespaceId, record: &ProvisionerRecord, parts: &[Part<'_
     let item = |(index, part): (usize, &Part<'_>)| {
         let mut item = keyed(ns, &keys::managed_overflow(ns, index));
         item.insert(ENTITIES.to_owned(), AttributeValue::M(entities_map(part)));
-        let levels = part.iter().flat_map(|(entity, scopes)| {
-            scopes
-                .iter()
-                .map(|scope| Level::Entity((*entity).clone(), (*scope).clone()))
-        });
-        item.insert(
-            SWITCHES.to_owned(),
-            AttributeValue::M(switches(record, levels)),
-        );
+        let level = |entity: &EntityId, scope: &Scope| Level::Entity(entity.clone(), scope.clone());
+        let levels = part
+            .iter()
+            .flat_map(|(entity, scopes)| scopes.iter().map(|scope| level(entity, scope)));
+        put_switches(&mut item, record, levels.collect::<Vec<_>>().iter());
         item
     };
     parts.iter().enumerate().map(item).collect()
 }
 
-/// The remembered switches of some levels.
-fn switches(record: &ProvisionerRecord, levels: impl Iterator<Item = Level>) -> Item {
-    levels
-        .filter_map(|level| {
-            let switch = record.switches.as_ref()?.get(&level)?;
-            Some((switch_name(&level), switch))
-        })
-        .map(|(name, switch)| (name, config::encode_switch(*switch)))
-        .collect()
+/// The remembered switches of some levels. A record without a memory gets no attribute for one, as
+/// the Python provisioner writes it.
+fn put_switches<'a>(
+    item: &mut Item,
+    record: &ProvisionerRecord,
+    levels: impl Iterator<Item = &'a Level>,
+) {
+    let Some(switches) = &record.switches else {
+        return;
+    };
+    let remembered = levels
+        .filter_map(|level| Some((switch_name(level), switches.get(level)?)))
+        .map(|(name, switch)| (name, config::encode_switch(*switch)));
+    let remembered = AttributeValue::M(remembered.collect());
+    item.insert(SWITCHES.to_owned(), remembered);
 }
 
 fn switch_name(level: &Level) -> String {

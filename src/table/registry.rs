@@ -98,18 +98,6 @@ fn index_values(ns: &NamespaceId, key: &keys::Key) -> BTreeMap<String, Attribute
     ])
 }
 
-/// The resources that the registry lists.
-///
-/// # Errors
-/// [`ItemError`] when the set does not read.
-pub fn decode_resources(item: &Item) -> Result<BTreeSet<String>, ItemError> {
-    Ok(Reader::new(item)
-        .texts("resources")?
-        .into_iter()
-        .map(str::to_owned)
-        .collect())
-}
-
 /// The update that removes counts that have come down to nothing; `None` when there are none. It is
 /// conditioned on them still being so.
 ///

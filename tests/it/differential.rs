@@ -11,7 +11,7 @@ mod manifests;
 mod source;
 mod versions;
 
-use rand::Rng;
+use rand::RngExt;
 use serde_json::{Value, json};
 use source::Source;
 use std::env;

@@ -1,11 +1,18 @@
 //! Scenarios: a table with buckets, a sequence of manifests, and what the buckets must then show.
 //! Every step is applied twice, and the second plan must be empty ([`World::apply`]).
 
-use crate::world::{Item, World, n, s};
+use crate::transport::{Layer, ReadOnly, Request, over};
+use crate::world::{Item, World, manifest, n, s};
 use aws_sdk_dynamodb::types::AttributeValue;
+use aws_smithy_runtime_api::client::http::{
+    HttpConnector, HttpConnectorFuture, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use zae_limits::manifest::OutOfBand;
+use zae_limits::model::ManifestOwner;
 use zae_limits::plan::PlanOptions;
 use zae_limits::report::Status;
+use zae_limits::store::Embedded;
 
 /// Three entities with buckets of two resources; `heavy` has three shards of `gpt-4`.
 async fn inhabited() -> World {
@@ -371,12 +378,67 @@ async fn a_declared_switch_is_brought_back_when_someone_changed_it() {
 #[tokio::test]
 async fn a_record_of_the_python_provisioner_makes_stored_switches_the_manifests() {
     let world = inhabited().await;
-    let ns = world.ns.clone();
     world
         .apply("resources: { gpt-4: { disabled: true } }")
         .await;
-    // The same record, as the Python provisioner writes it: without a memory of switches.
-    let record: Item = [
+    world.put(python_record(&world)).await;
+    let report = world
+        .apply("resources: { gpt-4: { limits: { rpm: { capacity: 10 } } } }")
+        .await;
+    assert_eq!(
+        (report.updated, report.stamped, report.plan.kept.len()),
+        (1, 5, 0)
+    );
+    assert_gpt4(&world, "enforce", "enforce", "enforce").await;
+}
+
+#[tokio::test]
+async fn a_record_without_a_memory_gets_none_from_an_apply_that_dies_early() {
+    let embedded = Embedded::memory().expect("an embedded database");
+    let world = World::over(embedded.client()).await;
+    world.bucket("alice", "gpt-4", 0, &[]).await;
+    world
+        .apply("resources: { gpt-4: { disabled: true } }")
+        .await;
+    world.put(python_record(&world)).await;
+    let target = "resources: { gpt-4: {}, claude-3: { disabled: true } }";
+    // Every write but the record's own is denied, so the apply ends after it said what it intends.
+    let transport = over(embedded.http_client(), OnlyPuts);
+    let dying = World::before_first_use(Embedded::client_over(transport));
+    let died = dying
+        .try_apply(&manifest(target), PlanOptions::default())
+        .await;
+    died.expect_err("a denied write ahead");
+    let record = world.item("SYSTEM#", "#PROVISIONER").await;
+    assert!(record.contains_key("rev") && !record.contains_key("switches"));
+
+    let report = world.apply(target).await;
+    assert_eq!(
+        report.plan.kept,
+        Vec::new(),
+        "the switch was the manifest's"
+    );
+    assert_eq!(world.stamp("alice", "gpt-4").await, "enforce");
+}
+
+/// Denies every write but a `PutItem`.
+#[derive(Debug)]
+struct OnlyPuts;
+
+impl Layer for OnlyPuts {
+    fn pass(&self, request: HttpRequest, next: &SharedHttpConnector) -> HttpConnectorFuture {
+        if Request::read(&request).operation == "PutItem" {
+            return next.call(request);
+        }
+        ReadOnly.pass(request, next)
+    }
+}
+
+/// The record of a namespace that manages `gpt-4`, as the Python provisioner writes it: without a
+/// memory of switches.
+fn python_record(world: &World) -> Item {
+    let ns = &world.ns;
+    [
         ("PK", s(&format!("{ns}/SYSTEM#"))),
         ("SK", s("#PROVISIONER")),
         ("GSI4PK", s(ns.as_str())),
@@ -389,16 +451,7 @@ async fn a_record_of_the_python_provisioner_makes_stored_switches_the_manifests(
     ]
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))
-    .collect();
-    world.put(record).await;
-    let report = world
-        .apply("resources: { gpt-4: { limits: { rpm: { capacity: 10 } } } }")
-        .await;
-    assert_eq!(
-        (report.updated, report.stamped, report.plan.kept.len()),
-        (1, 5, 0)
-    );
-    assert_gpt4(&world, "enforce", "enforce", "enforce").await;
+    .collect()
 }
 
 #[tokio::test]
@@ -454,6 +507,41 @@ entities: { alice: { resources: { gpt-4: { disabled: bypass } } } }",
             .await
             .contains_key("resources")
     );
+}
+
+#[tokio::test]
+async fn a_record_is_deleted_by_its_owner_alone_overflow_and_all() {
+    let world = World::new().await;
+    world
+        .apply("resources: { gpt-4: { disabled: true } }")
+        .await;
+    let mut left = world.item("SYSTEM#", "#PROVISIONER").await;
+    left.insert("SK".to_owned(), s("#PROVISIONER#MANAGED#000"));
+    world.put(left).await;
+    let stack = ManifestOwner::Stack {
+        stack_id: "arn:stack".to_owned(),
+        logical_id: "Limits".to_owned(),
+    };
+    let deleted = world.store.delete_record(&world.ns, Some(&stack)).await;
+    deleted.expect("nothing to do");
+    assert!(
+        world
+            .store
+            .record(&world.ns)
+            .await
+            .expect("a read")
+            .is_some()
+    );
+
+    for _ in 0..2 {
+        let deleted = world
+            .store
+            .delete_record(&world.ns, Some(&ManifestOwner::Cli));
+        deleted.await.expect("a delete");
+        let dump = world.dump().await;
+        let left = dump.keys().filter(|(_, sk)| sk.starts_with("#PROVISIONER"));
+        assert_eq!(left.collect::<Vec<_>>(), Vec::<&(String, String)>::new());
+    }
 }
 
 /// Sets a level's switch the way an operator's own tool would.

@@ -150,7 +150,7 @@ async fn missing_credentials_are_one_line_within_ten_seconds() {
             "{:?}",
             started.elapsed()
         );
-        insta::assert_snapshot!(error, @"no AWS credentials were found: set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role is attached");
+        insta::assert_snapshot!(error, @"no AWS credentials were found: run where a role is attached, name a profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
     }
 }
 
@@ -162,7 +162,7 @@ async fn a_missing_region_is_one_line() {
     ];
     if alone("a_missing_region_is_one_line", &variables) {
         let error = Connection::default().open().await.expect_err("no region");
-        insta::assert_snapshot!(error, @"no AWS region is set: pass --region, or set AWS_REGION, or give the profile a region");
+        insta::assert_snapshot!(error, @"no AWS region is set: name one, set AWS_REGION, or give the profile a region");
     }
 }
 

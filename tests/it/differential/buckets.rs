@@ -6,7 +6,7 @@
 use super::Part;
 use super::source::Source;
 use aws_sdk_dynamodb::types::AttributeValue;
-use rand::Rng;
+use rand::RngExt;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use super::Part;
 use super::source::Source;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use rand::Rng;
+use rand::RngExt;
 use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 use zae_limits::model::{

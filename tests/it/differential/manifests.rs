@@ -7,7 +7,7 @@
 use super::Part;
 use super::buckets::{Case, Changes, NOW, assert_expiry, bare, compare, json_of};
 use super::source::Source;
-use rand::Rng;
+use rand::RngExt;
 use rand::seq::IndexedRandom;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 use zae_limits::model::{
     Cron, Limit, LimitName, Modifier, Recovery, ScaleMillis, ScheduleEntry, Seconds, Tokens,

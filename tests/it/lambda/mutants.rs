@@ -8,7 +8,7 @@ use super::rig::well_formed_body;
 use super::story::{all, event, fill};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use zae_limits::lambda::{
