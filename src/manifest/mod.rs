@@ -16,6 +16,7 @@ mod properties;
 mod reader;
 mod scalar;
 mod schedules;
+mod template;
 mod tree;
 mod warning;
 mod yaml;
@@ -30,6 +31,7 @@ use tree::{Node, Place};
 pub use canonical::level_json;
 pub use problem::{Problem, Problems, printable};
 pub use properties::{OnFanoutError, OutOfBand, Properties, Source, parse_properties};
+pub use template::to_properties;
 pub use warning::Warning;
 pub use yaml::MAX_BYTES;
 

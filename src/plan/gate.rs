@@ -15,25 +15,47 @@ const SCHEMA_MAJOR: u64 = 0;
 pub struct Release([u64; 3]);
 
 impl Release {
-    /// Reads the release part; `None` when the text has none.
+    /// Reads the release part: two or three numbers. `None` when the text is no version, as the
+    /// reference reads one.
     pub fn parse(version: &str) -> Option<Release> {
-        let mut parts = [0; 3];
-        let mut rest = version.trim().trim_start_matches('v');
-        for (index, part) in parts.iter_mut().enumerate() {
-            let digits = rest
-                .find(|c: char| !c.is_ascii_digit())
-                .unwrap_or(rest.len());
-            *part = rest[..digits].parse().ok()?;
-            rest = &rest[digits..];
-            match rest.strip_prefix('.') {
-                Some(next) if index < 2 && next.starts_with(|c: char| c.is_ascii_digit()) => {
-                    rest = next;
-                }
-                _ => break,
-            }
-        }
-        Some(Release(parts))
+        split(version).map(|(release, _)| release)
     }
+}
+
+/// A version's release part, and what follows it: `rc1`, `.dev3`, `-dev`, or nothing. A local label
+/// (`+g1234`) says nothing about the order of versions.
+fn split(version: &str) -> Option<(Release, &str)> {
+    let version = version.strip_prefix('v').unwrap_or(version);
+    let (mut rest, _local) = version.split_once('+').unwrap_or((version, ""));
+    let mut parts = [0; 3];
+    let mut count = 0;
+    for part in &mut parts {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        *part = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        count += 1;
+        let more = rest
+            .strip_prefix('.')
+            .filter(|next| count < 3 && next.starts_with(|c: char| c.is_ascii_digit()));
+        match more {
+            Some(next) => rest = next,
+            None => break,
+        }
+    }
+    (count >= 2 && is_suffix(rest, count)).then_some((Release(parts), rest))
+}
+
+/// Whether a text may follow a release: `-anything`, `.dev4`, and after three numbers `a1`, `b2`, `rc3`.
+fn is_suffix(text: &str, numbers: usize) -> bool {
+    if let Some(label) = text.strip_prefix('-') {
+        return !label.is_empty();
+    }
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let (before, dev) = text.split_once(".dev").unwrap_or((text, "0"));
+    let early = ["rc", "a", "b"]
+        .iter()
+        .find_map(|kind| before.strip_prefix(kind));
+    is_number(dev) && (before.is_empty() || (numbers == 3 && early.is_some_and(is_number)))
 }
 
 impl fmt::Display for Release {
@@ -186,13 +208,15 @@ pub fn check_table(
     })
 }
 
-/// The `client_min_version` to raise a table to; `None` when it is there already.
+/// The `client_min_version` to raise a table to; `None` when it is there already. What precedes a
+/// release, such as its candidates, is below it.
 pub fn ratchet(versions: Option<&Versions>, requirement: Option<Requirement>) -> Option<Release> {
     let since = requirement?.since;
     let current = versions
         .and_then(|versions| versions.client_min.as_deref())
-        .and_then(Release::parse);
-    current
-        .is_none_or(|current| current < since)
-        .then_some(since)
+        .and_then(split);
+    let is_there = current.is_some_and(|(release, suffix)| {
+        release > since || (release == since && suffix.is_empty())
+    });
+    (!is_there).then_some(since)
 }

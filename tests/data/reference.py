@@ -27,6 +27,7 @@ from zae_limiter.schedule import (
     parse_cron,
 )
 from zae_limiter.schema import calculate_bucket_ttl_seconds
+from zae_limiter.version import ratcheted_client_min_version, reads_reset_after
 from zae_limiter_provisioner.applier import _build_change_item
 from zae_limiter_provisioner.bucket_sync import _decode_limits, build_bucket_param_update
 from zae_limiter_provisioner.differ import compute_diff
@@ -178,6 +179,10 @@ def answer(question):
         return calculate_bucket_ttl_seconds([limit(declared) for declared in value], 7)
     if kind == "bucket":
         return bucket_changes(value)
+    if kind == "reads":
+        return reads_reset_after(value["found"], "none", value["since"])
+    if kind == "ratchet":
+        return ratcheted_client_min_version(value["found"], version("zae-limiter"), value["since"])
     if kind == "config_items":
         return config_items(value)
     if kind == "decoded":

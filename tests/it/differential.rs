@@ -9,6 +9,7 @@ mod buckets;
 mod instants;
 mod manifests;
 mod source;
+mod versions;
 
 use rand::RngExt;
 use serde_json::{Value, json};
@@ -41,6 +42,7 @@ fn the_reference_agrees() {
         buckets::buckets_are_changed_the_same(),
         manifests::levels_are_stored_the_same(),
         manifests::stored_levels_are_read_back(),
+        versions::versions_prove_the_same(),
         instants::windows_open_at_the_same_instants(),
         instants::quotas_reset_at_the_same_instants(),
     ];

@@ -12,6 +12,7 @@ mod fanout_cascade;
 mod fanout_params;
 mod fanout_soft;
 mod fixture;
+mod gate;
 mod in_flight;
 mod lambda;
 mod layers;

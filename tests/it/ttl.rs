@@ -147,6 +147,20 @@ fn a_drip_recovers_at_its_slowest() {
     }
 }
 
+/// The reference divides first and in floating point, which gives 23, 9998999999999991808 and
+/// 2333333333333330944: two expire too soon, one too late.
+#[test]
+fn a_life_is_exact_where_floating_point_is_not() {
+    let most = Tokens::MAX.0 - 1;
+    for (limit, lives) in [
+        (drip(10, 3, 1), 24),
+        (drip(most, 7, 9_999), 9_998_999_999_999_990_001),
+        (drip(most, 3, 1_000), 2_333_333_333_333_331_000),
+    ] {
+        assert_eq!(life(&[limit]), Some(lives));
+    }
+}
+
 #[test]
 fn a_calendar_quota_recovers_within_its_tightest_cycle() {
     for (entries, cycle) in [

@@ -2,7 +2,7 @@
 //! finds it. Half of the instants lie around a change of the clocks.
 //!
 //! The reference looks ahead for a bounded time, and then answers that it found nothing. There it is
-//! asked how far it looked, and what we find must lie beyond (docs/adr/0008-where-the-reference-is-left.md).
+//! asked how far it looked, and what we find must lie beyond (docs/adr/0010-where-the-reference-is-left.md).
 
 use super::Part;
 use super::source::Source;

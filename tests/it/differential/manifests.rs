@@ -2,7 +2,7 @@
 //! follows for buckets.
 //!
 //! One thing is ours alone: the keys by which an entity's level stands in the index of entity configs.
-//! Clients write them and the Python provisioner does not (docs/adr/0008-where-the-reference-is-left.md).
+//! Clients write them and the Python provisioner does not (docs/adr/0010-where-the-reference-is-left.md).
 
 use super::Part;
 use super::buckets::{Case, Changes, NOW, assert_expiry, bare, compare, json_of};

@@ -3,7 +3,7 @@
 use proptest::collection::btree_map;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use zae_limits::manifest::{Source, parse_json, parse_properties, parse_yaml};
+use zae_limits::manifest::{Source, parse_json, parse_properties, parse_yaml, to_properties};
 
 const EVERYTHING: &str = include_str!("../../data/manifests/everything.limits.yaml");
 
@@ -210,6 +210,15 @@ fn delivered(json: &Value) -> Value {
     })
 }
 
+/// Whether every scalar is a string, as CloudFormation delivers them.
+fn holds_only_texts(json: &Value) -> bool {
+    match json {
+        Value::Object(fields) => fields.values().all(holds_only_texts),
+        Value::Array(entries) => entries.iter().all(holds_only_texts),
+        scalar => scalar.is_string(),
+    }
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
@@ -251,6 +260,16 @@ proptest! {
         let again = parse_json(&canonical).unwrap();
         prop_assert_eq!(&again, &from_json);
         prop_assert_eq!(again.canonical_json().to_string(), canonical.to_string());
+    }
+
+    #[test]
+    fn properties_of_a_manifest_mean_the_manifest(json in manifest()) {
+        let manifest = parse_json(&json).unwrap();
+        let properties = to_properties(&manifest).unwrap();
+        prop_assert!(holds_only_texts(&properties), "{}", properties);
+        let read = parse_properties(&properties).unwrap();
+        prop_assert_eq!(read.namespace.as_ref(), Some(manifest.namespace()));
+        prop_assert_eq!(read.source, Source::Structured(manifest.levels().clone()));
     }
 }
 

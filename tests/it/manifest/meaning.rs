@@ -426,3 +426,17 @@ fn a_manifest_made_of_levels_keeps_the_rules() {
     entities.e.resources."gpt-3.5".limits: rpm: capacity must be at least 1
     "#);
 }
+
+#[test]
+fn every_manifest_of_the_guide_is_valid() {
+    let guide = include_str!("../../../docs/guide/manifest.md");
+    let blocks = guide.split("```yaml\n").skip(1);
+    let blocks = blocks.filter_map(|block| block.split("```").next());
+    let mut names = Vec::new();
+    for block in blocks {
+        let manifest = zae_limits::manifest::parse_yaml("guide", block.as_bytes());
+        let manifest = manifest.unwrap_or_else(|problems| panic!("{problems}\n{block}"));
+        names.push(manifest.namespace().to_string());
+    }
+    assert_eq!(names, ["tenant-alpha", "tenant-beta"]);
+}

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use zae_limits::manifest::{
-    OnFanoutError, OutOfBand, Properties, Source, parse_properties, parse_yaml,
+    OnFanoutError, OutOfBand, Properties, Source, parse_properties, parse_yaml, to_properties,
 };
 use zae_limits::model::{Level, Limit, LimitName, ResourceName};
 
@@ -348,4 +348,34 @@ fn the_content_is_held_against_its_digest() {
         accepted(&json!({ "ManifestYaml": "x" })).check_content(b"anything"),
         Ok(())
     );
+}
+
+#[test]
+fn a_manifest_is_written_as_properties() {
+    let yaml = include_bytes!("../../data/manifests/everything.limits.yaml");
+    let manifest = parse_yaml("everything.limits.yaml", yaml).unwrap();
+    let properties = to_properties(&manifest).unwrap();
+    assert_snapshot!(serde_json::to_string_pretty(&properties).unwrap());
+    let read = accepted(&properties);
+    assert_eq!(read.source, Source::Structured(manifest.levels().clone()));
+    let empty = parse_yaml("t.yaml", b"namespace: a").unwrap();
+    assert_eq!(to_properties(&empty), Ok(json!({ "Namespace": "a" })));
+}
+
+#[test]
+fn what_cloudformation_would_take_for_its_own_is_not_written_as_properties() {
+    let yaml = "
+namespace: 'team {{resolve:secretsmanager:key}}'
+system: { limits: { Ref: { capacity: 1 }, Refs: { capacity: 1 } } }
+resources:
+  Ref: {}
+  Fn::Sub: { limits: { Ref: { capacity: 1 } } }
+  AFn::Sub: {}
+entities:
+  Fn::If:
+    resources: { Fn::Join: {}, _default_: {}, gpt-4: {} }
+  Ref: { resources: { _default_: {} } }
+";
+    let manifest = parse_yaml("t.yaml", yaml.as_bytes()).unwrap();
+    assert_snapshot!(to_properties(&manifest).unwrap_err().to_string());
 }
