@@ -209,13 +209,13 @@ impl Function {
             "resumed": report.resumed > 0,
             "resumed_fanouts": report.resumed,
             "stamped": report.stamped,
-            "pending": report.pending,
+            "pending": report.pending.len(),
             "errors": report.errors,
         });
         let summary = Summary {
             status: Some("resumed"),
             stamped: report.stamped,
-            pending: report.pending,
+            pending: report.pending.len(),
             errors: report.errors,
             ..Summary::default()
         };

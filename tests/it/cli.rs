@@ -5,6 +5,7 @@ mod explain;
 mod guards;
 mod local;
 mod reach;
+mod resume;
 mod signals;
 mod story;
 mod streams;

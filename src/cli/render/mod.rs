@@ -7,5 +7,6 @@ pub(super) mod explain;
 pub(super) mod markdown;
 mod now;
 pub(super) mod paint;
+pub(super) mod resume;
 pub(super) mod rows;
 pub(super) mod text;
