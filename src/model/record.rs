@@ -1,6 +1,6 @@
 //! The provisioner record: which levels applies manage, which switches they declared, who owns them.
 
-use super::{EpochMs, Level, Switch};
+use super::{EpochMs, FanoutKind, Level, Owed, Switch};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -53,11 +53,24 @@ pub struct ProvisionerRecord {
     pub previous_hash: Option<String>,
     /// When the last apply finished.
     pub last_applied: Option<EpochMs>,
+    /// Whether a full apply recorded every fan-out it owes and was interrupted before all had landed:
+    /// what of them is still pending is all that the next full apply has to do.
+    pub full_owed: bool,
+    /// Levels whose cascade fan-out a Python provisioner before 0.17 left to the next apply.
+    pub cascade_pending: BTreeSet<Level>,
     /// Counts writes of the record; 0 when a record carries none.
     pub rev: u64,
 }
 
 impl ProvisionerRecord {
+    /// The fan-outs that the record itself lists as owed.
+    pub fn listed(&self) -> impl Iterator<Item = Owed> + '_ {
+        self.cascade_pending.iter().map(|level| Owed {
+            level: level.clone(),
+            kind: FanoutKind::Cascade,
+        })
+    }
+
     /// Whether a switch stored at a level is the manifest's: the last apply declared it. A record
     /// without a memory makes every switch at a managed level the manifest's.
     pub fn owns_switch(&self, level: &Level) -> bool {

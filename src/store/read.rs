@@ -128,6 +128,29 @@ impl Store {
         pk: &str,
         prefix: &str,
     ) -> Result<Vec<Item>, StoreError> {
+        self.query(act, pk, prefix, None).await
+    }
+
+    /// The keys of those items.
+    pub(super) async fn keys_of(
+        &self,
+        act: &'static str,
+        pk: &str,
+        prefix: &str,
+    ) -> Result<Vec<Key>, StoreError> {
+        let items = self
+            .query(act, pk, prefix, Some(Projection(&["PK", "SK"])))
+            .await?;
+        Ok(items.iter().map(key_of).collect())
+    }
+
+    async fn query(
+        &self,
+        act: &'static str,
+        pk: &str,
+        prefix: &str,
+        projection: Option<Projection>,
+    ) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::new();
         let mut start = None;
         loop {
@@ -139,6 +162,8 @@ impl Store {
                 .key_condition_expression("PK = :pk AND begins_with(SK, :prefix)")
                 .expression_attribute_values(":pk", attr::text(pk))
                 .expression_attribute_values(":prefix", attr::text(prefix))
+                .set_projection_expression(projection.map(Projection::expression))
+                .set_expression_attribute_names(projection.map(Projection::names))
                 .set_exclusive_start_key(start);
             let page = request.send().await.map_err(|e| self.failed(act, e))?;
             items.extend(page.items.unwrap_or_default());

@@ -1,11 +1,11 @@
 //! Writing the provisioner record: a change merged into what is stored by then, never over it.
 //! What an apply changes about it is decided by the apply; this keeps races from losing any of it.
 
-use super::read::{key_item, key_of};
+use super::read::key_item;
 use super::write::each;
 use super::{Store, StoreError};
 use crate::model::{EpochMs, Level, ManifestOwner, NamespaceId, ProvisionerRecord, Switch};
-use crate::table::{Item, attr, keys, record};
+use crate::table::{Key, attr, keys, record};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -35,6 +35,10 @@ pub struct RecordDelta {
     pub remembers: bool,
     /// Whether nobody will want the namespace back from its owner any more.
     pub settled: bool,
+    /// Whether an interrupted full apply is to be gone on with; `None` keeps what is stored.
+    pub full_owed: Option<bool>,
+    /// Levels whose listed cascade fan-outs are pending items by now.
+    pub unlisted: BTreeSet<Level>,
 }
 
 /// A change of owner, from the one that was read.
@@ -87,6 +91,10 @@ impl RecordDelta {
         {
             record.previous_hash = record.applied_hash.replace(applied.clone());
         }
+        record.full_owed = self.full_owed.unwrap_or(record.full_owed);
+        record
+            .cascade_pending
+            .retain(|level| !self.unlisted.contains(level));
         record.last_applied = self.last_applied.or(record.last_applied);
         record
     }
@@ -155,6 +163,7 @@ impl Store {
             if stored.owner.as_ref() != owner {
                 return Ok(());
             }
+            let overflow = self.overflow(ns).await?;
             let condition = unmoved(Some(stored.rev));
             let request = self
                 .client
@@ -164,15 +173,15 @@ impl Store {
                 .condition_expression(condition.expression)
                 .set_expression_attribute_values(condition.values());
             if self.landed(act, request.send().await)? {
-                return self.delete_surplus(ns, 0).await;
+                return self.delete_overflow(overflow).await;
             }
         }
         Err(StoreError::ConditionFailed { act: act.into() })
     }
 
-    /// Overflow items first, so that the record never counts one that is not there; then the
-    /// record, if it is still at the revision that was read; then overflow items left from a
-    /// larger record.
+    /// Overflow items of its own first, so that the record never counts one that is not there; then
+    /// the record, if it is still at the revision that was read; then the overflow items that were
+    /// there before: those of the record that was replaced, and those of writes that lost or died.
     async fn put_record(
         &self,
         ns: &NamespaceId,
@@ -180,8 +189,9 @@ impl Store {
         read_rev: Option<u64>,
     ) -> Result<bool, StoreError> {
         let act = "write the provisioner record";
-        let items = record::encode(ns, new);
-        let count = items.overflow.len();
+        // Listed before the record is replaced: whoever writes from the new one on is not in it.
+        let before = self.overflow(ns).await?;
+        let items = record::encode(ns, new, &format!("{:016x}", rand::random::<u64>()));
         let puts = items.overflow.into_iter().map(|item| {
             let request = self
                 .client
@@ -205,28 +215,26 @@ impl Store {
         if !self.landed(act, request.send().await)? {
             return Ok(false);
         }
-        self.delete_surplus(ns, count).await?;
+        self.delete_overflow(before).await?;
         Ok(true)
     }
 
-    async fn delete_surplus(&self, ns: &NamespaceId, count: usize) -> Result<(), StoreError> {
-        let first = keys::managed_overflow(ns, count);
+    /// Every overflow item there is, of whichever write.
+    async fn overflow(&self, ns: &NamespaceId) -> Result<Vec<Key>, StoreError> {
         let act = "read the provisioner record";
-        let stored = self.query_all(act, &first.pk, keys::MANAGED_PREFIX).await?;
-        let surplus = stored
-            .iter()
-            .filter(|item| attr::Reader::new(item).sk() >= &*first.sk);
-        self.delete_items(surplus).await
+        let (pk, prefix) = (keys::system_pk(ns), keys::MANAGED_PREFIX);
+        self.keys_of(act, &pk, prefix).await
     }
 
-    async fn delete_items(&self, items: impl Iterator<Item = &Item>) -> Result<(), StoreError> {
-        for item in items {
+    async fn delete_overflow(&self, keys: Vec<Key>) -> Result<(), StoreError> {
+        let delete = |key: Key| async move {
             let request = self.client.delete_item().table_name(self.table());
-            let request = request.set_key(Some(key_item(&key_of(item))));
-            let answer = request.send().await;
-            answer.map_err(|e| self.failed("shrink the provisioner record", e))?;
-        }
-        Ok(())
+            let answer = request.set_key(Some(key_item(&key))).send().await;
+            answer
+                .map(|_| ())
+                .map_err(|e| self.failed("shrink the provisioner record", e))
+        };
+        each(keys.into_iter().map(delete).collect(), CONCURRENCY).await
     }
 }
 

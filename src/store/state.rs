@@ -8,6 +8,9 @@ use crate::model::{
 use crate::table::{self, Item, Key, config, keys, record};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// How often the record is read anew while it is being replaced.
+const RECORD_ROUNDS: usize = 8;
+
 impl Store {
     /// The id of a namespace; `None` when the registry does not know it.
     ///
@@ -103,18 +106,19 @@ impl Store {
     /// [`StoreError`] when it cannot be read.
     pub async fn record(&self, ns: &NamespaceId) -> Result<Option<ProvisionerRecord>, StoreError> {
         let act = "read the provisioner record";
-        let Some(main) = self.get(act, &keys::provisioner(ns)).await? else {
-            return Ok(None);
-        };
-        let count = record::overflow_count(&main)?;
-        let keys: Vec<Key> = (0..count)
-            .map(|index| keys::managed_overflow(ns, index))
-            .collect();
-        let overflow = self.get_many(act, &keys, None).await?;
-        Ok(Some(record::decode(&record::RecordItems {
-            main,
-            overflow,
-        })?))
+        for _ in 0..RECORD_ROUNDS {
+            let Some(main) = self.get(act, &keys::provisioner(ns)).await? else {
+                return Ok(None);
+            };
+            let keys: Vec<Key> = record::overflow_keys(ns, &main)?;
+            let overflow = self.get_many(act, &keys, None).await?;
+            // One that is missing went with a record that was replaced since it was read.
+            if overflow.len() == keys.len() {
+                let items = record::RecordItems { main, overflow };
+                return Ok(Some(record::decode(&items)?));
+            }
+        }
+        Err(StoreError::ConditionFailed { act: act.into() })
     }
 
     /// Every pending fan-out of a namespace.

@@ -134,11 +134,11 @@ pub fn provisioner(ns: &NamespaceId) -> Key {
     }
 }
 
-/// The n-th overflow item of the provisioner record.
-pub fn managed_overflow(ns: &NamespaceId, index: usize) -> Key {
+/// The n-th overflow item that one write of the provisioner record made.
+pub fn managed_overflow(ns: &NamespaceId, write: &str, index: usize) -> Key {
     Key {
         pk: system_pk(ns),
-        sk: format!("{MANAGED_PREFIX}{index:03}"),
+        sk: format!("{MANAGED_PREFIX}{write}#{index:03}"),
     }
 }
 

@@ -16,6 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const ITEM_BUDGET: usize = 350 * 1024;
 
 const OVERFLOW: &str = "overflow";
+const OVERFLOW_OF: &str = "overflow_of";
+const FULL_OWED: &str = "full_owed";
+const CASCADE_PENDING: &str = "cascade_pending";
 const SWITCHES: &str = "switches";
 const ENTITIES: &str = "managed_entities";
 const OWNER: &str = "owner";
@@ -30,8 +33,9 @@ pub struct RecordItems {
     pub overflow: Vec<Item>,
 }
 
-/// How the record is stored.
-pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord) -> RecordItems {
+/// How the record is stored. `write` names the write that stores it: its overflow items are its own,
+/// so that no other write, nor one that ends halfway, changes what a stored record is made of.
+pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord, write: &str) -> RecordItems {
     let mut main = keyed(ns, &keys::provisioner(ns));
     main.insert(
         "managed_system".to_owned(),
@@ -60,16 +64,23 @@ pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord) -> RecordItems {
     if let Some(owner) = &record.taken_from {
         main.insert(TAKEN_FROM.to_owned(), encode_owner(owner));
     }
+    if record.full_owed {
+        main.insert(FULL_OWED.to_owned(), boolean(true));
+    }
+    if !record.cascade_pending.is_empty() {
+        main.insert(CASCADE_PENDING.to_owned(), encode_listed(record));
+    }
     main.insert("rev".to_owned(), number(record.rev));
     let parts = split_entities(record);
-    let spills = parts.len() > 1;
+    let spills = parts.len() > 1 || !fits_beside(record, parts.first());
     let is_here = |level: &&Level| !spills || !matches!(level, Level::Entity(..));
     put_switches(&mut main, record, record.managed.iter().filter(is_here));
     let entities = parts.first().filter(|_| !spills).map(entities_map);
     let entities = AttributeValue::M(entities.unwrap_or_default());
     main.insert(ENTITIES.to_owned(), entities);
     let overflow = if spills {
-        overflow_items(ns, record, &parts)
+        main.insert(OVERFLOW_OF.to_owned(), text(write));
+        overflow_items(ns, record, &parts, write)
     } else {
         Vec::new()
     };
@@ -96,8 +107,7 @@ fn split_entities(record: &ProvisionerRecord) -> Vec<Part<'_>> {
         let Level::Entity(entity, scope) = level else {
             continue;
         };
-        // The scope in its list, the entity's name and its list when it is new, and the switch.
-        let cost = scope.as_str().len() + 2 * entity.as_str().len() + scope.as_str().len() + 32;
+        let cost = entity_cost(entity, scope);
         if used.saturating_add(cost) > ITEM_BUDGET {
             parts.push(Part::new());
             used = 0;
@@ -110,6 +120,26 @@ fn split_entities(record: &ProvisionerRecord) -> Vec<Part<'_>> {
     parts
 }
 
+/// The scope in its list, the entity's name and its list when it is new, and the switch.
+fn entity_cost(entity: &EntityId, scope: &Scope) -> usize {
+    2 * scope.as_str().len() + 2 * entity.as_str().len() + 32
+}
+
+/// Whether the only part of the entities fits the record's own item, beside the resources.
+fn fits_beside(record: &ProvisionerRecord, part: Option<&Part<'_>>) -> bool {
+    let resources = record.managed.iter().filter_map(|level| match level {
+        // In its list, and the switch.
+        Level::Resource(resource) => Some(2 * resource.as_str().len() + 32),
+        _ => None,
+    });
+    let entities = part.into_iter().flatten();
+    let entities = entities.flat_map(|(entity, scopes)| {
+        let cost = |scope: &&Scope| entity_cost(entity, scope);
+        scopes.iter().map(cost)
+    });
+    resources.sum::<usize>() + entities.sum::<usize>() <= ITEM_BUDGET
+}
+
 fn entities_map(part: &Part<'_>) -> Item {
     part.iter()
         .map(|(entity, scopes)| {
@@ -119,9 +149,14 @@ fn entities_map(part: &Part<'_>) -> Item {
         .collect()
 }
 
-fn overflow_items(ns: &NamespaceId, record: &ProvisionerRecord, parts: &[Part<'_>]) -> Vec<Item> {
+fn overflow_items(
+    ns: &NamespaceId,
+    record: &ProvisionerRecord,
+    parts: &[Part<'_>],
+    write: &str,
+) -> Vec<Item> {
     let item = |(index, part): (usize, &Part<'_>)| {
-        let mut item = keyed(ns, &keys::managed_overflow(ns, index));
+        let mut item = keyed(ns, &keys::managed_overflow(ns, write, index));
         item.insert(ENTITIES.to_owned(), AttributeValue::M(entities_map(part)));
         let level = |entity: &EntityId, scope: &Scope| Level::Entity(entity.clone(), scope.clone());
         let levels = part
@@ -176,22 +211,35 @@ fn encode_owner(owner: &ManifestOwner) -> AttributeValue {
     )
 }
 
-/// How many overflow items the record has.
+/// Where the overflow items of a record are.
 ///
 /// # Errors
-/// [`ItemError`] when the count does not read.
-pub fn overflow_count(main: &Item) -> Result<usize, ItemError> {
+/// [`ItemError`] when their count does not read.
+pub fn overflow_keys(ns: &NamespaceId, main: &Item) -> Result<Vec<keys::Key>, ItemError> {
     let reader = Reader::new(main);
     let count = reader.whole(OVERFLOW)?.unwrap_or(0);
-    usize::try_from(count).map_err(|_| reader.error(OVERFLOW, "is out of range"))
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let write = reader.required_text(OVERFLOW_OF)?;
+    let count = usize::try_from(count).map_err(|_| reader.error(OVERFLOW, "is out of range"))?;
+    let keys = (0..count).map(|index| keys::managed_overflow(ns, write, index));
+    Ok(keys.collect())
 }
 
 /// Reads the record back from its items.
 ///
 /// # Errors
-/// [`ItemError`] when an item does not read.
+/// [`ItemError`] when an item does not read, or an overflow item is missing.
 pub fn decode(items: &RecordItems) -> Result<ProvisionerRecord, ItemError> {
     let reader = Reader::new(&items.main);
+    let (counted, there) = (reader.whole(OVERFLOW)?.unwrap_or(0), items.overflow.len());
+    if counted != there as u64 {
+        return Err(reader.error(
+            OVERFLOW,
+            format!("counts {counted} items and {there} are there"),
+        ));
+    }
     let mut managed = BTreeSet::new();
     if reader.boolean("managed_system")?.unwrap_or(false) {
         managed.insert(Level::System);
@@ -216,8 +264,41 @@ pub fn decode(items: &RecordItems) -> Result<ProvisionerRecord, ItemError> {
         applied_hash: reader.text("applied_hash")?.map(str::to_owned),
         previous_hash: reader.text("previous_hash")?.map(str::to_owned),
         last_applied: last_applied.and_then(instant),
+        full_owed: reader.boolean(FULL_OWED)?.unwrap_or(false),
+        cascade_pending: decode_listed(reader)?,
         rev: reader.whole("rev")?.unwrap_or(0),
     })
+}
+
+fn encode_listed(record: &ProvisionerRecord) -> AttributeValue {
+    let entry = |level: &Level| {
+        AttributeValue::M(Item::from([
+            ("level".to_owned(), text(level.kind())),
+            (
+                "target".to_owned(),
+                text(level.target().unwrap_or_default()),
+            ),
+        ]))
+    };
+    AttributeValue::L(record.cascade_pending.iter().map(entry).collect())
+}
+
+fn decode_listed(reader: Reader<'_>) -> Result<BTreeSet<Level>, ItemError> {
+    let listed = match reader.value(CASCADE_PENDING) {
+        None => return Ok(BTreeSet::new()),
+        Some(AttributeValue::L(listed)) => listed,
+        Some(_) => return Err(reader.error(CASCADE_PENDING, "is not a list")),
+    };
+    let level = |entry: &AttributeValue| {
+        let entry = entry.as_m().ok().map(Reader::new)?;
+        let (kind, target) = (entry.text("level").ok()??, entry.text("target").ok()??);
+        Level::from_parts(kind, target)
+    };
+    let levels = listed.iter().map(|entry| {
+        level(entry)
+            .ok_or_else(|| reader.error(CASCADE_PENDING, "has an entry that names no level"))
+    });
+    levels.collect()
 }
 
 /// An instant that is only shown: one that does not read is left out rather than refused.

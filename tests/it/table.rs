@@ -49,7 +49,7 @@ fn every_key_is_spelled_as_the_format_says() {
         keys::resource_registry(ns).to_string(),
         keys::entity_config_registry(ns).to_string(),
         keys::provisioner(ns).to_string(),
-        keys::managed_overflow(ns, 7).to_string(),
+        keys::managed_overflow(ns, "w", 7).to_string(),
         keys::audit(ns, &Level::System, "01").to_string(),
         keys::audit(ns, &resource, "01").to_string(),
         keys::audit(ns, &default, "01").to_string(),
@@ -72,7 +72,7 @@ fn every_key_is_spelled_as_the_format_says() {
             "a7x3kq/SYSTEM# / #RESOURCES",
             "a7x3kq/SYSTEM# / #ENTITY_CONFIG_RESOURCES",
             "a7x3kq/SYSTEM# / #PROVISIONER",
-            "a7x3kq/SYSTEM# / #PROVISIONER#MANAGED#007",
+            "a7x3kq/SYSTEM# / #PROVISIONER#MANAGED#w#007",
             "a7x3kq/AUDIT#$SYSTEM / #AUDIT#01",
             "a7x3kq/AUDIT#$RESOURCE:openai/gpt-4 / #AUDIT#01",
             "a7x3kq/AUDIT#user-1 / #AUDIT#01",
@@ -520,9 +520,11 @@ fn a_record_reads_back_with_its_memory() {
         applied_hash: Some("sha256:00".into()),
         previous_hash: Some("sha256:01".into()),
         last_applied: Some(NOW),
+        full_owed: true,
+        cascade_pending: [level("resource", "gpt-4")].into(),
         rev: 3,
     };
-    let items = record::encode(&ns(), &record);
+    let items = record::encode(&ns(), &record, "w");
     assert_eq!(items.overflow, Vec::<Item>::new());
     let entities = item(&[("u", AttributeValue::L(vec![s("_default_"), s("gpt-4")]))]);
     assert_eq!(
@@ -553,16 +555,71 @@ fn a_record_of_a_hundred_thousand_entities_fits_its_items() {
         rev: 1,
         ..ProvisionerRecord::default()
     };
-    let items = record::encode(&ns(), &record);
-    assert_eq!(
-        record::overflow_count(&items.main),
-        Ok(items.overflow.len())
-    );
+    let items = record::encode(&ns(), &record, "w");
+    let keys = record::overflow_keys(&ns(), &items.main).expect("they read");
+    assert!(keys.len() > 10, "{}", keys.len());
+    let stored = items.overflow.iter().map(|item| item["SK"].clone());
+    let named = keys.iter().map(|key| s(&key.sk));
+    assert!(stored.eq(named), "the record names its overflow items");
     for stored in items.overflow.iter().chain([&items.main]) {
         let size = size_of_item(stored);
         assert!(size < 400 * 1024, "{size} bytes is more than an item holds");
     }
     assert_eq!(record::decode(&items).expect("it reads"), record);
+}
+
+#[test]
+fn a_record_whose_overflow_is_not_all_there_does_not_read() {
+    let managed = (0..4_000).map(|index| level("entity", &format!("{index:0>200}/gpt-4")));
+    let record = ProvisionerRecord {
+        managed: managed.collect(),
+        ..ProvisionerRecord::default()
+    };
+    let mut items = record::encode(&ns(), &record, "w");
+    assert_eq!(items.overflow.len(), 5);
+    items.overflow.pop();
+    let error = record::decode(&items).expect_err("one is missing");
+    assert!(
+        error.to_string().contains("counts 5 items and 4 are there"),
+        "{error}"
+    );
+}
+
+#[test]
+fn entities_that_would_fit_alone_leave_the_item_to_many_resources() {
+    let entities = (0..700).map(|index| level("entity", &format!("{index:0>200}/gpt-4")));
+    let resources = (0..600).map(|index| level("resource", &format!("r{index:0>60}")));
+    let record = ProvisionerRecord {
+        managed: entities.chain(resources).collect(),
+        ..ProvisionerRecord::default()
+    };
+    let items = record::encode(&ns(), &record, "w");
+    assert_eq!(items.overflow.len(), 1);
+    assert_eq!(record::decode(&items).expect("it reads"), record);
+}
+
+#[test]
+fn what_an_older_python_provisioner_lists_as_owed_is_read_and_kept() {
+    let entry = |kind: &str, target: &str| {
+        AttributeValue::M(item(&[("level", s(kind)), ("target", s(target))]))
+    };
+    let mut items = record::encode(&ns(), &ProvisionerRecord::default(), "w");
+    let listed = vec![entry("entity", "u/gpt-4"), entry("resource", "gpt-4")];
+    let listed = AttributeValue::L(listed);
+    items
+        .main
+        .insert("cascade_pending".to_owned(), listed.clone());
+    let read = record::decode(&items).expect("it reads");
+    let levels = [level("resource", "gpt-4"), level("entity", "u/gpt-4")];
+    assert_eq!(read.cascade_pending, levels.into());
+    let again = record::encode(&ns(), &read, "w").main;
+    let count = again["cascade_pending"].as_l().expect("a list").len();
+    assert_eq!(count, 2);
+    items.main.insert(
+        "cascade_pending".to_owned(),
+        AttributeValue::L(vec![s("?")]),
+    );
+    assert!(record::decode(&items).is_err());
 }
 
 /// An item's size as the service counts it: names and values, 3 bytes for each map or list and 1
