@@ -72,7 +72,10 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A count of thousands, for people.
+/// A count, for people: its digits in groups of three.
 pub fn count(value: usize) -> String {
-    format!("{},{:03}", value / 1000, value % 1000)
+    match value / 1000 {
+        0 => value.to_string(),
+        thousands => format!("{},{:03}", count(thousands), value % 1000),
+    }
 }

@@ -1,7 +1,8 @@
 //! Speed and size of the main path, manifest to stamped buckets, with targets and the Python peer beside.
 //!
 //! `cargo bench --bench reconcile` prints two tables; `-- plan fan-out` runs only the groups named so. Groups
-//! are `parse`, `plan`, `fan-out`, `peer`, `memory` and `embedded`. Wall times are the median of [`ROUNDS`]. The
+//! are `parse`, `plan`, `fan-out`, `peer`, `memory`, `embedded` and, where `ZAE_LIMITS_SOAK` names a number of
+//! levels, `soak`. Wall times are the median of [`ROUNDS`]. The
 //! peer needs an interpreter that has `zae-limiter`, named by `ZAE_LIMITS_PYTHON`; without it its column stays
 //! empty. Nothing is asserted but that the work was done.
 
@@ -9,6 +10,7 @@ mod embedded;
 mod figures;
 mod meter;
 mod process;
+mod soak;
 mod world;
 
 use figures::{Figure, HEAD, count};
@@ -69,6 +71,11 @@ async fn measure(words: &[&str]) -> Result<(), Failure> {
     }
     if wants("embedded") {
         embedded::measure().await?;
+    }
+    if let Some(levels) = soak::asked_for()?
+        && wants("soak")
+    {
+        soak::measure(levels).await?;
     }
     Ok(())
 }

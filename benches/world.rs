@@ -25,6 +25,9 @@ const BATCH: usize = 25;
 /// Entities and resources of a large manifest: each entity has a level for each of so many resources.
 const RESOURCES: usize = 100;
 
+/// The levels of the smallest manifest that has one of every kind.
+pub const SMALLEST: usize = RESOURCES + 2;
+
 /// The store behind a client.
 pub fn store(client: Client) -> Store {
     let place = Place {

@@ -22,10 +22,26 @@ pub struct ConfigWrites {
     pub written: BTreeMap<Level, Action>,
     /// Levels that are not, with the reason.
     pub failed: BTreeMap<Level, String>,
+    /// Those among the failed whose write may have landed all the same.
+    pub uncertain: BTreeSet<Level>,
     /// Fan-outs that only became necessary by what others wrote in between. Recorded ahead.
     pub also_owed: BTreeSet<Owed>,
     /// When the last write landed; `None` when nothing was written.
     pub last_at: Option<EpochMs>,
+}
+
+impl ConfigWrites {
+    /// Those of a chunk of which nothing was heard are neither written nor unwritten.
+    fn give_up(&mut self, chunk: &[&Change]) {
+        for change in chunk {
+            let level = &change.level;
+            if !self.written.contains_key(level) && !self.failed.contains_key(level) {
+                let reason = "the time ran out while it was being written".to_owned();
+                self.failed.insert(level.clone(), reason);
+                self.uncertain.insert(level.clone());
+            }
+        }
+    }
 }
 
 /// What config writes need besides the plan.
@@ -42,6 +58,8 @@ pub struct Writer<'a> {
     pub author: Author<'a>,
     /// When to stop.
     pub settings: &'a Settings,
+    /// The fan-outs that are recorded ahead already.
+    pub recorded: &'a BTreeSet<Owed>,
 }
 
 /// One level on its way.
@@ -71,7 +89,11 @@ impl Writer<'_> {
                     writes.failed.extend(late);
                     continue;
                 }
-                self.write_chunk(plan, chunk, &mut writes).await;
+                let write = self.write_chunk(plan, chunk, &mut writes);
+                let now = self.clock.now();
+                if self.settings.in_time(now, write).await.is_none() {
+                    writes.give_up(chunk);
+                }
             }
         }
         writes
@@ -87,9 +109,11 @@ impl Writer<'_> {
                 match outcome {
                     LevelOutcome::Written => self.landed(&item, writes),
                     LevelOutcome::Failed(error) => {
-                        writes
-                            .failed
-                            .insert(item.change.level.clone(), error.to_string());
+                        let level = &item.change.level;
+                        if error.may_have_landed() {
+                            writes.uncertain.insert(level.clone());
+                        }
+                        writes.failed.insert(level.clone(), error.to_string());
                     }
                     LevelOutcome::Moved(current) if item.is_satisfied_by(current.as_deref()) => {
                         self.landed(&item, writes);
@@ -97,7 +121,7 @@ impl Writer<'_> {
                     LevelOutcome::Moved(current) => moved.push(item.rebased(plan, current)),
                 }
             }
-            if let Err(error) = self.owe(plan, &moved, writes).await {
+            if let Err(error) = self.owe(&moved, writes).await {
                 let failed = |item: &Item<'_>| (item.change.level.clone(), error.to_string());
                 writes.failed.extend(moved.iter().map(failed));
                 return;
@@ -121,12 +145,7 @@ impl Writer<'_> {
     }
 
     /// Records ahead what rebased levels owe beyond the plan.
-    async fn owe(
-        &self,
-        plan: &Plan,
-        moved: &[Item<'_>],
-        writes: &mut ConfigWrites,
-    ) -> Result<(), StoreError> {
+    async fn owe(&self, moved: &[Item<'_>], writes: &mut ConfigWrites) -> Result<(), StoreError> {
         let owed = moved.iter().flat_map(|item| {
             let level = &item.change.level;
             let before = item.before.as_ref().map(|stored| &stored.config);
@@ -138,7 +157,7 @@ impl Writer<'_> {
                 })
         });
         let new: Vec<Owed> = owed
-            .filter(|owed| !plan.owed.contains(owed) && !writes.also_owed.contains(owed))
+            .filter(|owed| !self.recorded.contains(owed) && !writes.also_owed.contains(owed))
             .collect();
         self.store.write_ahead(self.ns, &new, self.claim).await?;
         writes.also_owed.extend(new);

@@ -8,17 +8,19 @@
 //! apply, by whomever, finishes it.
 
 mod pending;
+mod record;
 
 pub use pending::resume;
 
 use crate::apply::{ConfigWrites, Writer};
 use crate::clock::Clock;
-use crate::fanout::{Fanouts, Outcome, Progress, Settings};
+use crate::fanout::{Fanouts, Outcome, Progress, Settings, Shares};
 use crate::manifest::Manifest;
-use crate::model::{EpochMs, Level, NamespaceId, Owed, Switch};
-use crate::plan::{Action, Change, GuardedPlan, Plan, PlanOptions, Requirement, plan, ratchet};
+use crate::model::{EpochMs, Level, NamespaceId, Owed};
+use crate::plan::{Action, GuardedPlan, Plan, PlanOptions, Requirement, plan, ratchet};
 use crate::report::{ApplyReport, FanoutReport, LevelName, PlanReport, Status};
-use crate::store::{Author, Claim, RecordDelta, Store, StoreError, Takeover};
+use crate::store::{Author, Claim, Store, StoreError};
+use pending::Taken;
 use std::collections::BTreeSet;
 
 /// How often the oldest client version is raised while others raise it too.
@@ -90,34 +92,35 @@ pub async fn apply(
     };
     raise_client_min(store, plan.requirement).await?;
     run.record_intent().await?;
-    let resumed = if plan.pending.is_empty() {
-        Vec::new()
+    let taken = if plan.pending.is_empty() {
+        Taken::default()
     } else {
         let found = store.pending(&ns).await?;
         pending::claim(store, &ns, &found, &run.claim).await?
     };
-    let joined = run.joined(&resumed);
-    let owed: BTreeSet<Owed> = plan.owed.iter().chain(&joined).cloned().collect();
-    let owed: Vec<Owed> = owed.into_iter().collect();
-    run.write_ahead(&owed, &resumed).await?;
-    let writes = run.write_configs().await;
-    let tidied = run.tidy(&writes, !resumed.is_empty()).await;
-    let due: BTreeSet<Owed> = owed
-        .into_iter()
-        .chain(writes.also_owed.iter().cloned())
-        .chain(resumed.clone())
-        .collect();
-    let outcomes = run.fan_out(&due, writes.last_at.unwrap_or(began)).await;
+    let resumes = run.resumes(&taken);
+    let owed = run.owed(&taken, resumes);
+    run.write_ahead(&owed, &taken, resumes).await?;
+    let mut due: BTreeSet<Owed> = owed.into_iter().chain(taken.owed.clone()).collect();
+    let writes = run.write_configs(&due).await;
+    let tidied = run.tidy(&writes, !taken.owed.is_empty()).await;
+    due.extend(writes.also_owed.iter().cloned());
+    let outcomes = run.fan_out(&due, &writes, began).await;
     let mut errors = errors_of(&writes, &outcomes);
     errors.extend(tidied);
-    errors.extend(pending::settle(store, &ns, &run.claim, &outcomes, clock.now()).await);
-    errors.extend(run.record_outcome(&writes).await);
+    errors.extend(run.settle(&taken, &writes, &outcomes).await);
+    errors.extend(run.record_outcome(&writes, &outcomes).await);
     let pending = if due.is_empty() && plan.pending.is_empty() {
         0
     } else {
         run.still_pending(&outcomes).await
     };
-    Ok(run.report(&writes, &outcomes, resumed.len(), pending, errors, began))
+    Ok(ApplyReport {
+        resumed: taken.owed.len(),
+        pending,
+        full_resumed: resumes,
+        ..run.report(&writes, &outcomes, pending, errors, began)
+    })
 }
 
 struct Run<'a> {
@@ -131,14 +134,31 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// What another apply holds and this one runs as well. Its own share stays: it may yet write.
-    fn joined(&self, resumed: &[Owed]) -> BTreeSet<Owed> {
+    /// Whether this full apply only goes on with one that was interrupted. A full apply that is too
+    /// large for the time it is given would otherwise begin all over each time and never end.
+    ///
+    /// The record says that the interrupted one had recorded all it owes: of one that died before,
+    /// what is pending is not all there is to do.
+    fn resumes(&self, taken: &Taken) -> bool {
+        let before = self.guarded.plan().record_before.as_ref();
+        let is_recorded = before.is_some_and(|record| record.full_owed);
+        self.options.full && is_recorded && !taken.full.is_empty()
+    }
+
+    /// What is recorded ahead: what the plan owes, what an older record lists, and what another
+    /// apply holds and this one runs as well. That one's share stays: it may yet write.
+    fn owed(&self, taken: &Taken, resumes: bool) -> Vec<Owed> {
         let plan = self.guarded.plan();
-        let held = plan
-            .pending
-            .iter()
-            .filter(|owed| self.options.join && !resumed.contains(owed));
-        held.cloned().collect()
+        let mut owed: BTreeSet<Owed> = if resumes {
+            plan.owed_by_changes().collect()
+        } else {
+            plan.owed.clone()
+        };
+        owed.extend(plan.record_before.iter().flat_map(|record| record.listed()));
+        if self.options.join {
+            owed.extend(plan.pending.difference(&taken.owed).cloned());
+        }
+        owed.into_iter().collect()
     }
 
     /// How many fan-outs are still owed.
@@ -149,62 +169,38 @@ impl Run<'_> {
         }
     }
 
-    /// Before levels appear or switches are set, the record says that they are this manifest's:
-    /// an apply that dies after them leaves nothing that no later one would clean up.
-    async fn record_intent(&self) -> Result<(), StoreError> {
-        let plan = self.guarded.plan();
-        let before = plan.record_before.clone().unwrap_or_default();
-        let known = before.switches.unwrap_or_default();
-        let is_new = |level: &&Level| !before.managed.contains(*level);
-        let managed: BTreeSet<Level> = plan.record.managed.iter().filter(is_new).cloned().collect();
-        let switches = plan.record.switches.iter().flatten();
-        let switches: Vec<_> = switches
-            .filter(|(level, switch)| known.get(*level) != Some(*switch))
-            .collect();
-        let owner_differs = before.owner != plan.record.owner;
-        if managed.is_empty() && switches.is_empty() && !owner_differs {
-            return Ok(());
-        }
-        let delta = RecordDelta {
-            managed,
-            switches: switches.into_iter().map(|(l, s)| (l.clone(), *s)).collect(),
-            owner: self.takeover(true),
-            remembers: plan
-                .record_before
-                .as_ref()
-                .is_none_or(|before| before.switches.is_some()),
-            ..RecordDelta::default()
-        };
-        self.store.update_record(self.ns, &delta).await?;
-        Ok(())
-    }
-
-    fn takeover(&self, or_fail: bool) -> Option<Takeover> {
-        let plan = self.guarded.plan();
-        let from = plan
-            .record_before
-            .as_ref()
-            .and_then(|record| record.owner.clone());
-        Some(Takeover {
-            from,
-            to: plan.record.owner.clone()?,
-            or_fail,
-        })
-    }
-
     /// Records what is owed. When that fails nothing else is written, and what was taken over is
     /// given back at once.
-    async fn write_ahead(&self, owed: &[Owed], resumed: &[Owed]) -> Result<(), StoreError> {
-        let written = self.store.write_ahead(self.ns, owed, &self.claim).await;
+    async fn write_ahead(
+        &self,
+        owed: &[Owed],
+        taken: &Taken,
+        resumes: bool,
+    ) -> Result<(), StoreError> {
+        let written = self.try_write_ahead(owed, resumes).await;
         if written.is_err() {
-            let shares = [owed, resumed].concat();
             let now = self.clock.now();
-            pending::give_back(self.store, self.ns, &shares, &self.claim, now).await;
+            pending::give_back(self.store, self.ns, owed, taken, &self.claim, now).await;
         }
         written
     }
 
-    async fn write_configs(&self) -> ConfigWrites {
+    async fn try_write_ahead(&self, owed: &[Owed], resumes: bool) -> Result<(), StoreError> {
+        let plan = self.guarded.plan();
+        let begins = self.options.full && !resumes;
+        let is_marked = plan.record_before.as_ref().is_some_and(|r| r.full_owed);
+        if begins && is_marked {
+            // Until this one has recorded all it owes there is nothing to go on with.
+            self.mark_full(false).await?;
+        }
+        self.store.write_ahead(self.ns, owed, &self.claim).await?;
+        if begins && !owed.is_empty() {
+            self.mark_full(true).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_configs(&self, recorded: &BTreeSet<Owed>) -> ConfigWrites {
         let writer = Writer {
             store: self.store,
             ns: self.ns,
@@ -215,6 +211,7 @@ impl Run<'_> {
                 at: self.claim.now,
             },
             settings: &self.options.fanout,
+            recorded,
         };
         writer.write(self.guarded).await
     }
@@ -231,90 +228,41 @@ impl Run<'_> {
         Some(self.store.tidy_registry(self.ns).await.err()?.to_string())
     }
 
-    async fn fan_out(&self, due: &BTreeSet<Owed>, written_at: EpochMs) -> Vec<Outcome> {
-        let settings = &self.options.fanout;
-        let fanouts = Fanouts::new(self.store, self.ns, self.clock, settings, self.progress);
-        fanouts.run(due, written_at).await
+    async fn fan_out(
+        &self,
+        due: &BTreeSet<Owed>,
+        writes: &ConfigWrites,
+        began: EpochMs,
+    ) -> Vec<Outcome> {
+        let certain = due
+            .iter()
+            .filter(|owed| !writes.uncertain.contains(&owed.level));
+        let certain: BTreeSet<Owed> = certain.cloned().collect();
+        let shares = Shares {
+            token: &self.claim.token,
+            of: &certain,
+        };
+        let (store, ns, settings) = (self.store, self.ns, &self.options.fanout);
+        let fanouts =
+            Fanouts::new(store, ns, self.clock, settings, self.progress).releasing(shares);
+        fanouts.run(due, writes.last_at.unwrap_or(began)).await
     }
 
-    /// The switches that were to be removed and still stand, because their levels could not be
-    /// written. They stay the manifest's: forgotten, they would be taken for set by hand and kept
-    /// for good.
-    fn unremoved(&self, writes: &ConfigWrites) -> impl Iterator<Item = (Level, Switch)> {
-        let plan = self.guarded.plan();
-        let failed = |change: &&Change| writes.failed.contains_key(&change.level);
-        plan.changes.iter().filter(failed).filter_map(|change| {
-            let stands = change.before_config()?.disabled?;
-            let declared = change.after.as_ref().and_then(|after| after.disabled);
-            let ours = plan.record_before.as_ref()?.owns_switch(&change.level);
-            (ours && declared.is_none()).then(|| (change.level.clone(), stands))
-        })
-    }
-
-    /// The record lists what is really there: not levels that could not be created, and levels
-    /// that could not be deleted still.
-    async fn record_outcome(&self, writes: &ConfigWrites) -> Option<String> {
-        let plan = self.guarded.plan();
-        // What is pending is recorded on its own: a record that lists nothing and still names an
-        // owner who is gone would only be in the next one's way.
-        if self.options.forget && writes.failed.is_empty() {
-            let owner = plan.record.owner.as_ref();
-            let deleted = self.store.delete_record(self.ns, owner).await;
-            return Some(deleted.err()?.to_string());
-        }
-        let failed_create = |change: &&Change| {
-            change.action == Action::Create && writes.failed.contains_key(&change.level)
-        };
-        let missing: BTreeSet<Level> = plan
-            .changes
-            .iter()
-            .filter(failed_create)
-            .map(|change| change.level.clone())
-            .collect();
-        let before = plan.record_before.iter().flat_map(|record| &record.managed);
-        let gone = before.filter(|level| {
-            !plan.record.managed.contains(*level) && !writes.failed.contains_key(*level)
-        });
-        let here = |level: &&Level| !missing.contains(*level);
-        let switches = plan.record.switches.clone().unwrap_or_default();
-        let silent = plan
-            .record
-            .managed
-            .iter()
-            .filter(|level| !switches.contains_key(*level));
-        let delta = RecordDelta {
-            managed: plan.record.managed.iter().filter(here).cloned().collect(),
-            released: gone.cloned().chain(missing.iter().cloned()).collect(),
-            silent: silent.cloned().collect(),
-            switches: switches
-                .into_iter()
-                .filter(|(level, _)| here(&level))
-                .chain(self.unremoved(writes))
-                .collect(),
-            owner: self.takeover(false),
-            applied_hash: plan
-                .record
-                .applied_hash
-                .clone()
-                .filter(|_| writes.failed.is_empty()),
-            last_applied: Some(self.clock.now()),
-            remembers: true,
-            settled: false,
-        };
-        Some(
-            self.store
-                .update_record(self.ns, &delta)
-                .await
-                .err()?
-                .to_string(),
-        )
+    async fn settle(
+        &self,
+        taken: &Taken,
+        writes: &ConfigWrites,
+        outcomes: &[Outcome],
+    ) -> Vec<String> {
+        let (claim, now) = (&self.claim, self.clock.now());
+        let (store, ns, uncertain) = (self.store, self.ns, &writes.uncertain);
+        pending::settle(store, ns, claim, taken, uncertain, outcomes, now).await
     }
 
     fn report(
         &self,
         writes: &ConfigWrites,
         outcomes: &[Outcome],
-        resumed: usize,
         pending: usize,
         errors: Vec<String>,
         began: EpochMs,
@@ -343,7 +291,8 @@ impl Run<'_> {
             deleted: count(Action::Delete),
             unchanged: plan.unchanged,
             stamped: outcomes.iter().map(|outcome| outcome.tally.stamped).sum(),
-            resumed,
+            resumed: 0,
+            full_resumed: false,
             pending,
             unwritten: writes.failed.keys().map(LevelName::from).collect(),
             fanouts: outcomes.iter().map(FanoutReport::from).collect(),

@@ -307,6 +307,9 @@ pub struct ApplyReport {
     pub stamped: u64,
     /// Pending fan-outs of earlier applies that this one took over.
     pub resumed: usize,
+    /// Whether this full apply only went on with one that was interrupted: what that one had
+    /// finished was not run again.
+    pub full_resumed: bool,
     /// Fan-outs still owed when the apply ended, by whomever.
     pub pending: usize,
     /// Levels that could not be written, and that buckets therefore do not follow yet.

@@ -27,6 +27,8 @@ use crate::store::{Store, StoreError};
 use futures::{StreamExt, stream};
 use pace::Pace;
 use serde::Serialize;
+use std::collections::BTreeSet;
+use std::future::Future;
 use std::time::Duration;
 
 pub use stop::Stop;
@@ -37,6 +39,8 @@ const SAMPLES: usize = 20;
 const LEVELS: usize = 8;
 /// Rounds after which a level that keeps moving is left pending.
 const ROUNDS: u32 = 3;
+/// Fan-outs after which those that landed are given up together. A run that is killed repeats few more.
+const RELEASED_TOGETHER: usize = 25;
 
 /// How a fan-out runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +51,8 @@ pub struct Settings {
     pub settle: Duration,
     /// When to stop, whatever is left; `None`: never.
     pub deadline: Option<EpochMs>,
+    /// How long after the deadline requests under way are waited for, their retries included.
+    pub grace: Duration,
     /// Set by someone who wants it to end early; what is left stays owed.
     pub stop: Stop,
 }
@@ -56,6 +62,22 @@ impl Settings {
     pub fn is_over(&self, now: EpochMs) -> bool {
         self.stop.is_set() || self.deadline.is_some_and(|deadline| now >= deadline)
     }
+
+    /// Waits for work until deadline and grace are over. `None`: it was not done by then; whatever it
+    /// had under way may or may not land.
+    pub(crate) async fn in_time<T>(
+        &self,
+        now: EpochMs,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let Some(deadline) = self.deadline else {
+            return Some(work.await);
+        };
+        let grace_ms = u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX);
+        let end = deadline.0.saturating_add(grace_ms);
+        let left = Duration::from_millis(end.saturating_sub(now.0));
+        tokio::time::timeout(left, work).await.ok()
+    }
 }
 
 impl Default for Settings {
@@ -64,6 +86,7 @@ impl Default for Settings {
             concurrency: 16,
             settle: Duration::from_secs(1),
             deadline: None,
+            grace: Duration::from_secs(5),
             stop: Stop::default(),
         }
     }
@@ -128,6 +151,10 @@ pub struct Outcome {
     pub ended: Ended,
     /// How far it came.
     pub tally: Tally,
+    /// Whether it landed and its share was given up.
+    pub released: bool,
+    /// Whether the reading pass is still to come.
+    unread: bool,
 }
 
 impl Outcome {
@@ -135,6 +162,20 @@ impl Outcome {
     pub fn has_landed(&self) -> bool {
         matches!(self.ended, Ended::Landed)
     }
+
+    /// Whether it was ended early and would have gone on.
+    pub fn was_interrupted(&self) -> bool {
+        matches!(self.ended, Ended::OutOfTime | Ended::Stopped)
+    }
+}
+
+/// The shares that a run holds, to be given up as their fan-outs land.
+#[derive(Debug, Clone, Copy)]
+pub struct Shares<'a> {
+    /// The run's token.
+    pub token: &'a str,
+    /// The fan-outs whose shares are given up once they have landed.
+    pub of: &'a BTreeSet<Owed>,
 }
 
 /// Hears how far a fan-out has come. Called from several tasks.
@@ -157,6 +198,7 @@ pub struct Fanouts<'a> {
     clock: &'a Clock,
     settings: &'a Settings,
     progress: &'a dyn Progress,
+    shares: Option<Shares<'a>>,
     pace: Pace,
 }
 
@@ -176,12 +218,23 @@ impl<'a> Fanouts<'a> {
             clock,
             settings,
             progress,
+            shares: None,
             pace,
         }
     }
 
+    /// The same, giving up shares as their fan-outs land.
+    #[must_use]
+    pub fn releasing(self, shares: Shares<'a>) -> Self {
+        Fanouts {
+            shares: Some(shares),
+            ..self
+        }
+    }
+
     /// Runs fan-outs, resource levels before entity levels, and then the reading pass over those
-    /// of access that landed. `written_at` is when the last config write landed.
+    /// of access that landed. `written_at` is when the last config write landed. Sorted by what was
+    /// owed.
     pub async fn run(
         &self,
         owed: impl IntoIterator<Item = &Owed>,
@@ -195,12 +248,21 @@ impl<'a> Fanouts<'a> {
         }
         for rank in &ranks {
             // By index: a stream of closures over references is not `Send`.
-            let running = stream::iter(0..rank.len()).map(|index| self.run_one(rank[index]));
-            outcomes.extend(running.buffered(LEVELS).collect::<Vec<_>>().await);
+            let running =
+                stream::iter(0..rank.len()).map(|index| self.run_one(rank[index], written_at));
+            let mut running = running.buffer_unordered(LEVELS);
+            let mut fresh = Vec::new();
+            while let Some(outcome) = running.next().await {
+                fresh.push(outcome);
+                if fresh.len() == RELEASED_TOGETHER {
+                    self.release(&mut fresh).await;
+                    outcomes.append(&mut fresh);
+                }
+            }
+            outcomes.append(&mut fresh);
         }
-        if !self.settings.settle.is_zero() {
-            outcomes = self.settle(outcomes, written_at).await;
-        }
+        outcomes = self.settle(outcomes, written_at).await;
+        outcomes.sort_by(|a, b| a.owed.cmp(&b.owed));
         for outcome in &mut outcomes {
             if self.settings.stop.is_set() && matches!(outcome.ended, Ended::OutOfTime) {
                 outcome.ended = Ended::Stopped;
@@ -210,44 +272,93 @@ impl<'a> Fanouts<'a> {
         outcomes
     }
 
-    async fn run_one(&self, owed: &Owed) -> Outcome {
+    async fn run_one(&self, owed: &Owed, written_at: EpochMs) -> Outcome {
         self.progress.began(owed);
         let mut tally = Tally::default();
-        let ended = match owed.kind {
-            FanoutKind::Access => access::run(self, owed, &mut tally).await,
-            FanoutKind::Cascade => cascade::run(self, owed, &mut tally).await,
-            FanoutKind::Soft => soft::run(self, owed, &mut tally).await,
-            FanoutKind::Params => params::run(self, owed, &mut tally).await,
-        };
-        Outcome {
+        let ended = self.in_time(self.passes(owed, &mut tally)).await;
+        let mut outcome = Outcome {
             owed: owed.clone(),
-            ended: ended.unwrap_or_else(Ended::Failed),
+            ended,
             tally,
+            released: false,
+            unread: false,
+        };
+        outcome.unread = outcome.has_landed()
+            && owed.kind == FanoutKind::Access
+            && !self.settings.settle.is_zero();
+        if outcome.unread && self.until_settled(written_at).is_zero() {
+            self.mend(&mut outcome).await;
+        }
+        outcome
+    }
+
+    async fn passes(&self, owed: &Owed, tally: &mut Tally) -> Result<Ended, StoreError> {
+        match owed.kind {
+            FanoutKind::Access => access::run(self, owed, tally).await,
+            FanoutKind::Cascade => cascade::run(self, owed, tally).await,
+            FanoutKind::Soft => soft::run(self, owed, tally).await,
+            FanoutKind::Params => params::run(self, owed, tally).await,
+        }
+    }
+
+    /// Runs work until the time is over, if it is not over yet.
+    async fn in_time(&self, work: impl Future<Output = Result<Ended, StoreError>>) -> Ended {
+        if self.is_out_of_time() {
+            return Ended::OutOfTime;
+        }
+        match self.settings.in_time(self.clock.now(), work).await {
+            Some(ended) => ended.unwrap_or_else(Ended::Failed),
+            None => Ended::OutOfTime,
         }
     }
 
     /// Waits until acquires that were in flight at the config writes have landed, then reads what
-    /// the buckets show and mends it.
+    /// the buckets show and mends it, where that is still to be done.
     async fn settle(&self, outcomes: Vec<Outcome>, written_at: EpochMs) -> Vec<Outcome> {
-        let is_due =
-            |outcome: &Outcome| outcome.owed.kind == FanoutKind::Access && outcome.has_landed();
-        if !outcomes.iter().any(is_due) {
+        if !outcomes.iter().any(|outcome| outcome.unread) {
             return outcomes;
         }
-        let settle_ms = u64::try_from(self.settings.settle.as_millis()).unwrap_or(u64::MAX);
-        let waited_ms = self.clock.now().0.saturating_sub(written_at.0);
-        let left = Duration::from_millis(settle_ms.saturating_sub(waited_ms));
+        let left = self.until_settled(written_at);
         // Whichever ends the wait: a pass that may not begin says so itself.
         let _ = tokio::time::timeout(left, self.settings.stop.wait()).await;
         // By value: a stream of closures over references is not `Send`.
         let mends = stream::iter(outcomes).map(|mut outcome| async move {
-            if is_due(&outcome) {
-                let ended = access::mend(self, &outcome.owed, &mut outcome.tally).await;
-                outcome.ended = ended.unwrap_or_else(Ended::Failed);
+            if outcome.unread {
+                self.mend(&mut outcome).await;
             }
             outcome
         });
         mends.buffered(LEVELS).collect().await
+    }
+
+    async fn mend(&self, outcome: &mut Outcome) {
+        let work = access::mend(self, &outcome.owed, &mut outcome.tally);
+        outcome.ended = self.in_time(work).await;
+        outcome.unread = false;
+    }
+
+    /// How long it is until an acquire that was in flight at the config writes has landed.
+    fn until_settled(&self, written_at: EpochMs) -> Duration {
+        let settle_ms = u64::try_from(self.settings.settle.as_millis()).unwrap_or(u64::MAX);
+        let waited_ms = self.clock.now().0.saturating_sub(written_at.0);
+        Duration::from_millis(settle_ms.saturating_sub(waited_ms))
+    }
+
+    /// Gives up the shares of those that have landed, so that a run that is killed is not begun all
+    /// over. What cannot be given up here stays for the end of the run, which says so.
+    async fn release(&self, outcomes: &mut [Outcome]) {
+        let Some(shares) = self.shares else {
+            return;
+        };
+        let is_due = |outcome: &Outcome| {
+            outcome.has_landed() && !outcome.unread && shares.of.contains(&outcome.owed)
+        };
+        let due = outcomes.iter().filter(|outcome| is_due(outcome));
+        let due: Vec<Owed> = due.map(|outcome| outcome.owed.clone()).collect();
+        let released = self.store.release(self.ns, &due, shares.token).await;
+        for outcome in outcomes.iter_mut().filter(|outcome| is_due(outcome)) {
+            outcome.released = released.is_ok();
+        }
     }
 
     fn is_out_of_time(&self) -> bool {

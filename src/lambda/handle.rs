@@ -156,7 +156,7 @@ impl Request<'_> {
             },
             options: ApplyOptions {
                 principal: Some(asker.stack_id.to_owned()),
-                fanout: self.function.fanout_until(self.budget.work_until()),
+                fanout: self.function.fanout_within(self.budget),
                 full: properties.full_apply,
                 // Waits for another live apply instead: one of two deliveries is enough.
                 join: false,
@@ -293,7 +293,7 @@ impl Request<'_> {
             },
             options: ApplyOptions {
                 principal: Some(asker.stack_id.to_owned()),
-                fanout: self.function.fanout_until(self.budget.work_until()),
+                fanout: self.function.fanout_within(self.budget),
                 forget: true,
                 ..ApplyOptions::default()
             },

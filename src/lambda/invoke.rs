@@ -153,7 +153,7 @@ impl Function {
                 ..Policy::strict(ManifestOwner::Cli)
             },
             options: ApplyOptions {
-                fanout: self.fanout_until(budget.work_until()),
+                fanout: self.fanout_within(budget),
                 full,
                 warnings: warnings(&manifest),
                 ..ApplyOptions::default()
@@ -194,7 +194,7 @@ impl Function {
             )));
         };
         let options = ApplyOptions {
-            fanout: self.fanout_until(budget.work_until()),
+            fanout: self.fanout_within(budget),
             ..ApplyOptions::default()
         };
         let report = reconcile::resume(store, self.clock(), &ns, &options, &()).await?;
@@ -281,13 +281,14 @@ async fn applied(intent: &Intent<'_>, full: bool) -> Result<(Value, Summary), Fa
     answer["unchanged"] = json!(report.unchanged);
     answer["stamped"] = json!(report.stamped);
     answer["pending"] = json!(report.pending);
+    answer["resumed"] = json!(report.full_resumed);
     answer["resumed_fanouts"] = json!(report.resumed);
     answer["errors"] = json!(report.errors);
     Ok((answer, Summary::of(&report)))
 }
 
 /// What plan and apply have in common. `resumed` means, to that command line, that a full apply did
-/// less than all because an earlier one had begun; ours never does less.
+/// less than all because an earlier one was interrupted in it.
 fn described(status: &str, report: &PlanReport, full: bool) -> Value {
     let changes: Vec<Value> = report
         .changes

@@ -282,9 +282,13 @@ impl Function {
         &self.0.clock
     }
 
-    pub(self) fn fanout_until(&self, deadline: EpochMs) -> Settings {
+    /// Stops when the work's time is over, waits for what is under way for half of what is left until
+    /// the work is given up, and has the other half to record what is owed.
+    pub(self) fn fanout_within(&self, budget: Budget) -> Settings {
+        let deadline = budget.work_until();
         Settings {
             deadline: Some(deadline),
+            grace: until(deadline, budget.abandon_at()) / 2,
             ..self.options().fanout.clone()
         }
     }

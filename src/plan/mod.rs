@@ -133,6 +133,11 @@ impl Plan {
             .count()
     }
 
+    /// The fan-outs that the changes themselves owe.
+    pub fn owed_by_changes(&self) -> impl Iterator<Item = Owed> + '_ {
+        owed_by(&self.changes)
+    }
+
     /// Whether the record differs from what it must say, its owner aside: who applies is not known
     /// before a policy is.
     pub fn record_changes(&self) -> bool {
@@ -202,11 +207,7 @@ pub fn plan(manifest: &Manifest, state: &State, options: PlanOptions) -> Plan {
         unchanged,
         kept,
         owed,
-        pending: state
-            .pending
-            .iter()
-            .map(|pending| pending.owed.clone())
-            .collect(),
+        pending: pending(state),
         record: record_after(manifest),
         record_before,
         declared: manifest.levels().len(),
@@ -214,6 +215,13 @@ pub fn plan(manifest: &Manifest, state: &State, options: PlanOptions) -> Plan {
         gate: check_table(state.versions.as_ref(), requirement(manifest)).err(),
         requirement: requirement(manifest),
     }
+}
+
+/// What earlier applies left, in whatever shape.
+fn pending(state: &State) -> BTreeSet<Owed> {
+    let recorded = state.pending.iter().map(|pending| pending.owed.clone());
+    let listed = state.record.iter().flat_map(ProvisionerRecord::listed);
+    recorded.chain(listed).collect()
 }
 
 /// Managed levels that are no longer declared and still stored.
@@ -288,13 +296,7 @@ fn soft_limits(config: &LevelConfig) -> BTreeSet<&crate::model::LimitName> {
 }
 
 fn owed(manifest: &Manifest, changes: &[Change], full: bool) -> BTreeSet<Owed> {
-    let of_changes = changes.iter().flat_map(|change| {
-        change.owes.iter().map(|kind| Owed {
-            level: change.level.clone(),
-            kind: *kind,
-        })
-    });
-    let mut owed: BTreeSet<Owed> = of_changes.collect();
+    let mut owed: BTreeSet<Owed> = owed_by(changes).collect();
     if full {
         for level in manifest.levels().keys() {
             owed.extend(every_fanout(level).iter().map(|kind| Owed {
@@ -304,6 +306,15 @@ fn owed(manifest: &Manifest, changes: &[Change], full: bool) -> BTreeSet<Owed> {
         }
     }
     owed
+}
+
+fn owed_by(changes: &[Change]) -> impl Iterator<Item = Owed> + '_ {
+    changes.iter().flat_map(|change| {
+        change.owes.iter().map(|kind| Owed {
+            level: change.level.clone(),
+            kind: *kind,
+        })
+    })
 }
 
 /// Every fan-out a level can owe.
@@ -329,6 +340,8 @@ fn record_after(manifest: &Manifest) -> ProvisionerRecord {
         applied_hash: Some(manifest.sha256()),
         previous_hash: None,
         last_applied: None,
+        full_owed: false,
+        cascade_pending: BTreeSet::new(),
         rev: 0,
     }
 }

@@ -5,8 +5,8 @@
 
 use super::ApplyOptions;
 use crate::clock::Clock;
-use crate::fanout::{Fanouts, Outcome, Progress};
-use crate::model::{EpochMs, NamespaceId, Owed, Pending};
+use crate::fanout::{Fanouts, Outcome, Progress, Shares};
+use crate::model::{EpochMs, Level, NamespaceId, Owed, Pending};
 use crate::report::{FanoutReport, PendingReport, ResumeReport};
 use crate::store::{Claim, Store, StoreError};
 use futures::{StreamExt, stream};
@@ -38,17 +38,32 @@ pub async fn resume(
     let taken = claim(store, ns, &found, &share).await?;
     let held = found.iter().map(|pending| &pending.owed);
     let joined: BTreeSet<Owed> = held
-        .filter(|owed| options.join && !taken.contains(owed))
+        .filter(|owed| options.join && !taken.owed.contains(owed))
         .cloned()
         .collect();
-    let due: BTreeSet<Owed> = taken.iter().chain(&joined).cloned().collect();
-    let fanouts = Fanouts::new(store, ns, clock, &options.fanout, progress);
+    let due: BTreeSet<Owed> = taken.owed.union(&joined).cloned().collect();
+    let shares = Shares {
+        token: &share.token,
+        of: &taken.owed,
+    };
+    let fanouts = Fanouts::new(store, ns, clock, &options.fanout, progress).releasing(shares);
     let outcomes = fanouts.run(&due, began).await;
     let ours = outcomes
         .iter()
         .filter(|outcome| !joined.contains(&outcome.owed));
     let mut errors: Vec<String> = unfinished(&outcomes).collect();
-    errors.extend(settle(store, ns, &share, ours, clock.now()).await);
+    errors.extend(
+        settle(
+            store,
+            ns,
+            &share,
+            &taken,
+            &BTreeSet::new(),
+            ours,
+            clock.now(),
+        )
+        .await,
+    );
     let left = store.pending(ns).await.unwrap_or_else(|error| {
         errors.push(error.to_string());
         found
@@ -56,7 +71,7 @@ pub async fn resume(
     let now = clock.now();
     let left = still_owed(&left, options, &outcomes).into_iter();
     Ok(ResumeReport {
-        resumed: taken.len(),
+        resumed: taken.owed.len(),
         joined: joined.len(),
         stamped: outcomes.iter().map(|outcome| outcome.tally.stamped).sum(),
         pending: left.map(|left| PendingReport::at(left, now)).collect(),
@@ -98,6 +113,15 @@ pub(super) fn new_claim(options: &ApplyOptions, now: EpochMs) -> Claim {
     }
 }
 
+/// What a run took over.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    /// The fan-outs.
+    pub(super) owed: BTreeSet<Owed>,
+    /// Those among them that an interrupted full apply still owes.
+    pub(super) full: BTreeSet<Owed>,
+}
+
 /// Takes over fan-outs whose applies are certainly gone. When one cannot be taken over, those that
 /// were are given back at once.
 pub(super) async fn claim(
@@ -105,68 +129,91 @@ pub(super) async fn claim(
     ns: &NamespaceId,
     pending: &[Pending],
     share: &Claim,
-) -> Result<Vec<Owed>, StoreError> {
+) -> Result<Taken, StoreError> {
     // Gathered first: a stream of closures over references is not `Send`.
     let claims: Vec<_> = pending
         .iter()
         .filter(|pending| pending.is_claimable(share.now))
         .map(|pending| async move {
-            let taken = store.claim(ns, pending, share).await;
-            (pending.owed.clone(), taken)
+            let full = pending.gone(share.now).any(|(_, owner)| owner.full);
+            // The mark is handed on: whoever takes over may be interrupted too.
+            let share = Claim {
+                full: share.full || full,
+                ..share.clone()
+            };
+            let taken = store.claim(ns, pending, &share).await;
+            (pending.owed.clone(), full, taken)
         })
         .collect();
     let answers: Vec<_> = stream::iter(claims).buffered(CLAIMS).collect().await;
-    let mut claimed = Vec::new();
+    let mut all = Taken::default();
     let mut failure = None;
-    for (owed, taken) in answers {
+    for (owed, full, taken) in answers {
         match taken {
-            Ok(true) => claimed.push(owed),
+            Ok(true) => {
+                all.full.extend(full.then(|| owed.clone()));
+                all.owed.insert(owed);
+            }
             Ok(false) => {}
             Err(error) => failure = Some(error),
         }
     }
     let Some(error) = failure else {
-        return Ok(claimed);
+        return Ok(all);
     };
-    give_back(store, ns, &claimed, share, share.now).await;
+    give_back(store, ns, &[], &all, share, share.now).await;
     Err(error)
 }
 
-/// Ends the leases of shares that this run cannot work on, so that the next one may.
+/// Ends the leases of shares that this run cannot work on, so that the next one may: those it
+/// recorded itself, perhaps not all of them, and those it took over.
 pub(super) async fn give_back(
     store: &Store,
     ns: &NamespaceId,
     owed: &[Owed],
+    taken: &Taken,
     share: &Claim,
     now: EpochMs,
 ) {
-    if let Err(error) = store.expire(ns, owed, &share.token, now).await {
-        tracing::warn!(%error, "the leases of this run must run out before another goes on");
+    let rest = taken.owed.difference(&taken.full).chain(owed).cloned();
+    let (rest, full): (Vec<_>, Vec<_>) = (rest.collect(), taken.full.iter().cloned().collect());
+    for (owed, full) in [(rest, false), (full, true)] {
+        if let Err(error) = store.expire(ns, &owed, &share.token, now, full).await {
+            tracing::warn!(%error, "the leases of this run must run out before another goes on");
+        }
     }
 }
 
 /// Gives up what landed, and ends the lease of what did not, so that the next apply takes it
-/// over at once.
+/// over at once. What a full apply was interrupted in stays marked as its own. A level of which it
+/// is not known whether it was written may yet change under its buckets: its fan-outs stay owed.
 pub(super) async fn settle<'o>(
     store: &Store,
     ns: &NamespaceId,
     share: &Claim,
+    taken: &Taken,
+    uncertain: &BTreeSet<Level>,
     outcomes: impl IntoIterator<Item = &'o Outcome>,
     now: EpochMs,
 ) -> Vec<String> {
-    let (landed, left): (Vec<&Outcome>, Vec<&Outcome>) = outcomes
-        .into_iter()
-        .partition(|outcome| outcome.has_landed());
-    let owed = |outcomes: Vec<&Outcome>| -> Vec<Owed> {
-        let owed = outcomes.into_iter().map(|outcome| outcome.owed.clone());
-        owed.collect()
-    };
-    let released = store.release(ns, &owed(landed), &share.token).await;
-    let expired = store.expire(ns, &owed(left), &share.token, now).await;
-    [released, expired]
-        .into_iter()
-        .filter_map(|answer| Some(answer.err()?.to_string()))
-        .collect()
+    let (mut landed, mut full, mut left) = (Vec::new(), Vec::new(), Vec::new());
+    for outcome in outcomes.into_iter().filter(|outcome| !outcome.released) {
+        let is_full = share.full || taken.full.contains(&outcome.owed);
+        let landed_for_good = outcome.has_landed() && !uncertain.contains(&outcome.owed.level);
+        let shares = match landed_for_good {
+            true => &mut landed,
+            false if is_full && outcome.was_interrupted() => &mut full,
+            false => &mut left,
+        };
+        shares.push(outcome.owed.clone());
+    }
+    let answers = [
+        store.release(ns, &landed, &share.token).await,
+        store.expire(ns, &full, &share.token, now, true).await,
+        store.expire(ns, &left, &share.token, now, false).await,
+    ];
+    let errors = answers.into_iter().filter_map(Result::err);
+    errors.map(|error| error.to_string()).collect()
 }
 
 /// One line for every fan-out that is still owed.

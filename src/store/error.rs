@@ -196,6 +196,8 @@ pub enum StoreError {
         message: String,
         /// Whether the first is transient.
         transient: bool,
+        /// Whether the write may have landed.
+        may_have_landed: bool,
     },
 
     /// A stored item does not follow the table's format.
@@ -249,6 +251,15 @@ pub enum StoreError {
     },
 }
 
+/// The codes by which a service says that it failed and not the request.
+const SERVER_FAULTS: &[&str] = &[
+    "InternalServerError",
+    "InternalFailure",
+    "InternalServerException",
+    "ServiceUnavailable",
+    "ServiceUnavailableException",
+];
+
 fn host<'a>(place: &'a Option<Box<Place>>, otherwise: &'a str) -> &'a str {
     place.as_deref().map_or(otherwise, |place| &place.host)
 }
@@ -288,14 +299,31 @@ impl StoreError {
         )
     }
 
+    /// Whether a write that failed so may have landed all the same: no answer came, or one that
+    /// says nothing about it.
+    pub fn may_have_landed(&self) -> bool {
+        match self {
+            StoreError::TimedOut { .. }
+            | StoreError::Unreachable { .. }
+            | StoreError::Malformed { .. } => true,
+            StoreError::Service { code, .. } => SERVER_FAULTS.contains(&code.as_str()),
+            StoreError::Repeated {
+                may_have_landed, ..
+            } => *may_have_landed,
+            _ => false,
+        }
+    }
+
     /// This error once for each of `count` writes that failed together.
     pub(crate) fn repeated(self, count: usize) -> impl Iterator<Item = StoreError> {
         let (message, transient) = (self.to_string(), self.is_transient());
+        let may_have_landed = self.may_have_landed();
         let mut first = Some(self);
         let next = move || {
             let again = || StoreError::Repeated {
                 message: message.clone(),
                 transient,
+                may_have_landed,
             };
             first.take().unwrap_or_else(again)
         };

@@ -264,7 +264,7 @@ impl Store {
     }
 
     /// Ends the claim's leases on fan-outs it could not finish, so that the next apply takes them
-    /// over at once. An ended share is no interrupted full apply.
+    /// over at once. `full`: an interrupted full apply goes on with them.
     ///
     /// # Errors
     /// [`StoreError`] when a lease could not be ended; the next apply then waits it out.
@@ -274,8 +274,9 @@ impl Store {
         owed: &[Owed],
         token: &str,
         now: EpochMs,
+        full: bool,
     ) -> Result<(), StoreError> {
-        let ended = wire::owner_entry(EpochMs(now.0.saturating_sub(1)), false);
+        let ended = wire::owner_entry(EpochMs(now.0.saturating_sub(1)), full);
         let expire = |owed: &Owed| {
             let request = self
                 .client

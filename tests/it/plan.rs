@@ -29,11 +29,9 @@ fn applied(manifest: &Manifest) -> State {
             managed: manifest.levels().keys().cloned().collect(),
             switches: Some(switches.collect()),
             owner: Some(ManifestOwner::Cli),
-            taken_from: None,
             applied_hash: Some(manifest.sha256()),
-            previous_hash: None,
-            last_applied: None,
             rev: 1,
+            ..ProvisionerRecord::default()
         }),
         levels: manifest
             .levels()

@@ -107,6 +107,9 @@ pub(in crate::cli) fn apply(report: &ApplyReport) -> String {
             ]));
         }
     }
+    if report.full_resumed {
+        let _ = write!(out, "\n{}\n", text::FULL_RESUMED);
+    }
     for error in &report.errors {
         let _ = write!(out, "\n- {}", safe(error));
     }

@@ -9,6 +9,9 @@ use std::fmt::Write;
 /// Columns wider than this do not push the next column further out.
 const WIDEST: usize = 44;
 
+/// Why a full apply ran less than everything.
+pub(in crate::cli) const FULL_RESUMED: &str = "It went on with a full apply that was interrupted: what that one had finished was not run again.";
+
 /// A text in which nothing can act on a terminal or look like another line.
 pub(in crate::cli) fn safe(text: &str) -> String {
     crate::manifest::printable(text)
@@ -163,6 +166,10 @@ pub(in crate::cli) fn apply(report: &ApplyReport, verbose: bool, colours: bool) 
             "\n\n{} of earlier applies taken over.",
             counted(report.resumed as u64, "fan-out", "fan-outs")
         );
+    }
+    if report.full_resumed {
+        text.push_str("\n\n");
+        text.push_str(FULL_RESUMED);
     }
     if report.pending > 0 {
         let _ = write!(
