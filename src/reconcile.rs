@@ -103,13 +103,13 @@ pub async fn apply(
     run.write_ahead(&owed, &taken, resumes).await?;
     let mut due: BTreeSet<Owed> = owed.into_iter().chain(taken.owed.clone()).collect();
     let writes = run.write_configs(&due).await;
-    let tidied = run.tidy(&writes, !taken.owed.is_empty()).await;
+    let tidied = run.tidy().await;
     due.extend(writes.also_owed.iter().cloned());
     let outcomes = run.fan_out(&due, &writes, began).await;
     let mut errors = errors_of(&writes, &outcomes);
-    errors.extend(tidied);
+    errors.extend(tidied.as_ref().err().map(ToString::to_string));
     errors.extend(run.settle(&taken, &writes, &outcomes).await);
-    errors.extend(run.record_outcome(&writes, &outcomes).await);
+    errors.extend(run.record_outcome(&writes, &outcomes, tidied.is_ok()).await);
     let pending = if due.is_empty() && plan.pending.is_empty() {
         0
     } else {
@@ -216,16 +216,18 @@ impl Run<'_> {
         writer.write(self.guarded).await
     }
 
-    /// After entity levels went, now or in an apply that did not finish, their counts may be empty.
-    async fn tidy(&self, writes: &ConfigWrites, resumed: bool) -> Option<String> {
-        let went = writes
-            .written
-            .iter()
-            .any(|(level, action)| matches!(level, Level::Entity(..)) && *action == Action::Delete);
-        if !went && !resumed {
-            return None;
+    /// Once entity levels are gone, deleted now or by an apply that did not finish, their counts may
+    /// be empty.
+    async fn tidy(&self) -> Result<(), StoreError> {
+        let plan = self.guarded.plan();
+        let mut before = plan.record_before.iter().flat_map(|record| &record.managed);
+        let goes = |level: &Level| {
+            matches!(level, Level::Entity(..)) && !plan.record.managed.contains(level)
+        };
+        match before.any(goes) {
+            true => self.store.tidy_registry(self.ns).await,
+            false => Ok(()),
         }
-        Some(self.store.tidy_registry(self.ns).await.err()?.to_string())
     }
 
     async fn fan_out(

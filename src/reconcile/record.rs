@@ -82,11 +82,12 @@ impl Run<'_> {
         &self,
         writes: &ConfigWrites,
         outcomes: &[Outcome],
+        tidied: bool,
     ) -> Option<String> {
         let plan = self.guarded.plan();
         // What is pending is recorded on its own: a record that lists nothing and still names an
         // owner who is gone would only be in the next one's way.
-        if self.options.forget && writes.failed.is_empty() {
+        if self.options.forget && writes.failed.is_empty() && tidied {
             let owner = plan.record.owner.as_ref();
             let deleted = self.store.delete_record(self.ns, owner).await;
             return Some(deleted.err()?.to_string());
@@ -105,8 +106,11 @@ impl Run<'_> {
             .map(|change| change.level.clone())
             .collect();
         let before = plan.record_before.iter().flat_map(|record| &record.managed);
+        // Until their counts are tidied, those that went stay listed: the next apply then tidies.
         let gone = before.filter(|level| {
-            !plan.record.managed.contains(*level) && !writes.failed.contains_key(*level)
+            !plan.record.managed.contains(*level)
+                && !writes.failed.contains_key(*level)
+                && (tidied || !matches!(level, Level::Entity(..)))
         });
         let here = |level: &&Level| !missing.contains(*level);
         let switches = plan.record.switches.clone().unwrap_or_default();

@@ -1,10 +1,9 @@
 //! Killed anywhere, run again, right: the process dies before or after every single request of an
 //! apply, and the next apply brings the table to where an uninterrupted one would have.
 
-use crate::stage::{Stage, comparable};
+use crate::stage::{Stage, Stored, assert_same, comparable};
 use crate::transport::{Counted, Fault, Landing, over};
-use crate::world::{Dump, World, manifest};
-use std::collections::BTreeMap;
+use crate::world::{World, manifest};
 use zae_limits::manifest::OutOfBand;
 use zae_limits::model::{FanoutKind, ManifestOwner};
 use zae_limits::plan::{PlanOptions, Policy};
@@ -31,7 +30,7 @@ impl Case {
     }
 
     /// What an uninterrupted apply leaves, and the kinds of fan-outs that it ran.
-    async fn expected(&self) -> ((Dump, BTreeMap<String, usize>), Vec<FanoutKind>) {
+    async fn expected(&self) -> (Stored, Vec<FanoutKind>) {
         let world = World::before_first_use(self.stage.set().await.client());
         let report = world.apply_once(&manifest(self.after), self.options).await;
         assert_eq!((report.errors.len(), report.pending), (0, 0), "{report:#?}");
@@ -67,15 +66,14 @@ async fn exhaust(case: &Case, kinds: &[FanoutKind]) -> usize {
                 && report.pending == 0
             {
                 let stored = comparable(world.dump().await);
-                assert_eq!(
-                    stored, expected,
-                    "a success was claimed at {landing:?} {at}"
-                );
+                let what = format!("a success was claimed at {landing:?} {at}");
+                assert_same(&stored, &expected, &what);
             }
             world.clock.advance(LEASES_MS);
             let report = world.apply_once(&target, case.options).await;
             assert_eq!(report.errors, Vec::<String>::new(), "{landing:?} {at}");
-            assert_eq!(comparable(world.dump().await), expected, "{landing:?} {at}");
+            let stored = comparable(world.dump().await);
+            assert_same(&stored, &expected, &format!("{landing:?} {at}"));
             let plan = world.plan(&target).await;
             assert!(plan.is_empty(), "{landing:?} {at}: {plan:#?}");
         }
@@ -283,7 +281,8 @@ async fn a_resume_of_what_a_dead_apply_left() {
             // What is left to an apply is the record alone.
             let report = world.apply_once(&target, PlanOptions::default()).await;
             assert_eq!(report.fanouts, [], "{landing:?} {at}");
-            assert_eq!(comparable(world.dump().await), expected, "{landing:?} {at}");
+            let stored = comparable(world.dump().await);
+            assert_same(&stored, &expected, &format!("{landing:?} {at}"));
         }
     }
     println!("{tried} crash points");
@@ -338,7 +337,8 @@ async fn a_lost_answer_is_no_loss() {
             tried += 1;
             assert_eq!(report.errors, Vec::<String>::new(), "{landing:?} {at}");
             let world = World::before_first_use(embedded.client());
-            assert_eq!(comparable(world.dump().await), expected, "{landing:?} {at}");
+            let stored = comparable(world.dump().await);
+            assert_same(&stored, &expected, &format!("{landing:?} {at}"));
         }
     }
     println!("{tried} lost answers");

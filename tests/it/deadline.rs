@@ -3,14 +3,13 @@
 //!
 //! The runtime's clock is paused: a wait costs no time and lasts exactly as long as it says.
 
-use crate::stage::{Stage, comparable};
+use crate::stage::{Stage, Stored, assert_same, comparable};
 use crate::transport::{Layer, Request, over};
-use crate::world::{Dump, NOW, World, manifest};
+use crate::world::{NOW, World, manifest};
 use aws_smithy_runtime_api::client::http::{
     HttpConnector, HttpConnectorFuture, SharedHttpConnector,
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -128,9 +127,6 @@ async fn apply_by_deadline(
     applied
 }
 
-/// Everything stored, as [`comparable`] has it.
-type Stored = (Dump, BTreeMap<String, usize>);
-
 /// Goes on over a healthy table, at once, and must end where an undisturbed apply ends.
 async fn goes_on(embedded: &Embedded, expected: &Stored, what: &str) {
     let world = World::before_first_use(embedded.client());
@@ -140,7 +136,7 @@ async fn goes_on(embedded: &Embedded, expected: &Stored, what: &str) {
         .await;
     assert_eq!(report.errors, Vec::<String>::new(), "{what}");
     assert_eq!(report.pending, 0, "{what}");
-    assert_eq!(comparable(world.dump().await), *expected, "{what}");
+    assert_same(&comparable(world.dump().await), expected, what);
 }
 
 async fn expected(stage: &Stage) -> Stored {

@@ -4,10 +4,12 @@
 //! The runtime's clock is paused: the pauses between retries cost no time. `ZAE_LIMITS_SEEDS=N` tries
 //! N schedules of each kind in place of the few of a default run.
 
-use crate::stage::{Stage, comparable};
+use crate::stage::{Stage, Stored, assert_same, comparable};
 use crate::transport::{Layer, Request, over};
 use crate::weather::{Misbehaviour, Weather};
-use crate::world::{Dump, World, bucket_id, manifest, s};
+use crate::world::{World, bucket_id, manifest, s};
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_runtime_api::client::http::{
     HttpConnector, HttpConnectorFuture, SharedHttpConnector,
@@ -15,7 +17,6 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -24,7 +25,10 @@ use zae_limits::model::ManifestOwner;
 use zae_limits::plan::{PlanOptions, Policy};
 use zae_limits::reconcile::{self, ApplyOptions};
 use zae_limits::report::Status;
-use zae_limits::store::Embedded;
+use zae_limits::store::{Embedded, Patience};
+
+// The limits of shared levels stay as they are: they reach a bucket only when it is made anew, so what
+// a bucket falls back to would depend on which of several writes came through first.
 
 const EVERYTHING: &str = "
 system: { limits: { rpm: { capacity: 100, soft: true } } }
@@ -36,15 +40,24 @@ entities:
   bob: { resources: { _default_: { cascade: true, limits: { rpm: { capacity: 7 } } } } }";
 
 const OTHER: &str = "
-resources: { gpt-4: { disabled: bypass, limits: { rpm: { capacity: 40 } } } }
+system: { limits: { rpm: { capacity: 100 } } }
+resources: { gpt-4: { disabled: bypass, limits: { rpm: { capacity: 50 } } } }
 entities: { carol: { resources: { gpt-4: { cascade: true, limits: { rpm: { capacity: 9 } } } } } }";
+
+const LITTLE: &str = "
+system: { limits: { rpm: { capacity: 100 } } }
+resources: { gpt-4: { limits: { rpm: { capacity: 50 } } } }";
+
+const SWITCHES: &str = "
+resources: { gpt-4: { disabled: true }, claude-3: { disabled: bypass } }
+entities: { alice: { resources: { gpt-4: { disabled: false } } } }";
 
 /// What is applied over what, in bad weather.
 struct Case {
     stage: Stage,
     after: &'static str,
     options: PlanOptions,
-    expected: (Dump, BTreeMap<String, usize>),
+    expected: Stored,
 }
 
 impl Case {
@@ -66,11 +79,12 @@ impl Case {
         }
     }
 
-    async fn all() -> [Case; 4] {
+    async fn all() -> [Case; 5] {
         [
             Case::new("", EVERYTHING, false).await,
             Case::new(EVERYTHING, OTHER, false).await,
-            Case::new(OTHER, "", false).await,
+            Case::new(OTHER, LITTLE, false).await,
+            Case::new(SWITCHES, "", false).await,
             Case::new(EVERYTHING, EVERYTHING, true).await,
         ]
     }
@@ -81,7 +95,8 @@ impl Case {
         let target = manifest(self.after);
         let embedded = self.stage.set().await;
         let disturbed = over(embedded.http_client(), weather.clone());
-        let disturbed = World::before_first_use(Embedded::client_over(disturbed));
+        let disturbed = on_paused_time(&Embedded::client_over(disturbed));
+        let disturbed = World::before_first_use(disturbed);
         let claimed = disturbed.try_apply(&target, self.options).await;
         let world = World::before_first_use(embedded.client());
         let pending = world.store.pending(&world.ns).await.expect("pending").len();
@@ -100,7 +115,11 @@ impl Case {
         if succeeded {
             assert_eq!(pending, 0, "{what}: a success with something pending");
             let stored = comparable(world.dump().await);
-            assert_eq!(stored, self.expected, "{what}: a success was claimed");
+            assert_same(
+                &stored,
+                &self.expected,
+                &format!("{what}: a success was claimed"),
+            );
         }
         // Leases that could not be ended run out.
         world.clock.advance(20 * 60_000);
@@ -108,11 +127,27 @@ impl Case {
         assert_eq!(report.errors, Vec::<String>::new(), "{what}");
         assert_eq!(report.pending, 0, "{what}");
         let stored = comparable(world.dump().await);
-        assert_eq!(stored, self.expected, "{what}: after {claimed:#?}");
+        assert_same(
+            &stored,
+            &self.expected,
+            &format!("{what}: after {claimed:#?}"),
+        );
         let plan = world.plan(&target).await;
         assert!(plan.is_empty(), "{what}: {plan:#?}");
         succeeded
     }
+}
+
+/// The client with its retries as they are, but for the limiter that throttling sets off: it goes by
+/// the system's clock, which stands still where a paused runtime's sleeps end at once.
+fn on_paused_time(client: &Client) -> Client {
+    let patience = Patience::default();
+    let retries = RetryConfig::standard()
+        .with_max_attempts(patience.attempts)
+        .with_initial_backoff(Duration::from_millis(200))
+        .with_max_backoff(Duration::from_secs(5));
+    let config = client.config().to_builder().retry_config(retries);
+    Client::from_conf(config.build())
 }
 
 fn seeds(default: u64) -> u64 {
@@ -137,7 +172,7 @@ async fn weathered(kinds: &[Misbehaviour], fails: bool) {
         }
     }
     println!("{tried} schedules, {struck} requests struck, {succeeded} applies came through");
-    assert!(struck > 5 * tried, "{struck} in {tried}");
+    assert!(struck > 10 * tried, "{struck} in {tried}");
     assert!(succeeded > tried / 4, "{succeeded} of {tried} came through");
     assert_eq!(succeeded < tried, fails, "{succeeded} of {tried}");
 }

@@ -92,10 +92,34 @@ pub fn bucket<'d>(dump: &'d Dump, world: &World, entity: &str, resource: &str) -
     &dump[&key]
 }
 
+/// What [`comparable`] leaves of a table.
+pub type Stored = (Dump, BTreeMap<String, usize>);
+
+/// Asserts that two tables hold the same, and shows only what differs.
+pub fn assert_same(stored: &Stored, expected: &Stored, what: &str) {
+    if stored == expected {
+        return;
+    }
+    let mut lines = Vec::new();
+    let keys: std::collections::BTreeSet<_> = stored.0.keys().chain(expected.0.keys()).collect();
+    for key in keys {
+        let (here, there) = (stored.0.get(key), expected.0.get(key));
+        if here != there {
+            lines.push(format!(
+                "{key:?}\n  is        {here:?}\n  should be {there:?}"
+            ));
+        }
+    }
+    if stored.1 != expected.1 {
+        lines.push(format!("{:?}\n  should be {:?}", stored.1, expected.1));
+    }
+    panic!("{what}\n{}", lines.join("\n"));
+}
+
 /// Everything stored, without what differs from run to run: instants, revisions, the names of
 /// overflow items and event ids. Of audit events remains how many there are of each kind for each
 /// subject.
-pub fn comparable(dump: Dump) -> (Dump, BTreeMap<String, usize>) {
+pub fn comparable(dump: Dump) -> Stored {
     let mut audits = BTreeMap::new();
     let mut items = Dump::new();
     for ((pk, sk), mut item) in dump {
