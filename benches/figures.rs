@@ -72,7 +72,15 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A count of thousands, for people.
+/// A count of thousands or millions, for people.
 pub fn count(value: usize) -> String {
-    format!("{},{:03}", value / 1000, value % 1000)
+    match value {
+        0..1_000_000 => format!("{},{:03}", value / 1000, value % 1000),
+        _ => format!(
+            "{},{:03},{:03}",
+            value / 1_000_000,
+            value / 1000 % 1000,
+            value % 1000
+        ),
+    }
 }

@@ -8,8 +8,9 @@
 //! discover (query pages) -> resolve (consistent batches) -> stamp (batched, paced) -> count
 //! ```
 //!
-//! Memory does not grow with the number of buckets: at most two pages are held, and of buckets
-//! already stamped a bounded memory.
+//! The three run side by side, each a bounded way ahead of the next. Memory does not grow with the
+//! number of buckets: at most two pages are held, a few parts of one decided, and of buckets already
+//! stamped a bounded memory.
 
 mod access;
 mod cascade;
@@ -90,6 +91,15 @@ impl Tally {
         if self.samples.len() < SAMPLES {
             self.samples.push(format!("{pk}: {}", error.to_string()));
         }
+    }
+
+    /// Adds writes that are done.
+    fn add(&mut self, done: Tally) {
+        self.stamped += done.stamped;
+        self.vanished += done.vanished;
+        self.failed += done.failed;
+        let room = SAMPLES.saturating_sub(self.samples.len());
+        self.samples.extend(done.samples.into_iter().take(room));
     }
 
     /// How passes ended that began when so many had failed.
