@@ -28,10 +28,15 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use error::CliError;
 use exit::Exit;
-use interrupt::Interrupts;
+use interrupt::{Interrupts, Signal};
 use output::Output;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// How long an interrupted process tries to say so.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What every command is handed.
 struct Context {
@@ -56,7 +61,8 @@ pub fn main() -> ExitCode {
     let exit = match runtime {
         Ok(runtime) => {
             let exit = runtime.block_on(run(cli, out));
-            // A read of the terminal cannot be cancelled, and nothing else is still at work.
+            // A command that was interrupted may still wait for a pipe or a terminal: nobody
+            // waits for it.
             runtime.shutdown_background();
             exit
         }
@@ -74,6 +80,24 @@ async fn run(cli: Cli, out: Output) -> Exit {
         Ok(interrupts) => interrupts,
         Err(source) => return out.failed(name, &CliError::Signals { source }),
     };
+    let work = {
+        let (out, interrupts) = (out.clone(), interrupts.clone());
+        // On a thread of its own: a file may be a pipe to which nobody writes, and stdout one
+        // from which nobody reads. Whatever it waits for, signals are heard here.
+        tokio::task::spawn_blocking(move || Handle::current().block_on(work(cli, out, interrupts)))
+    };
+    tokio::select! {
+        done = work => done.unwrap_or_else(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Exit::Error,
+        }),
+        signal = interrupts.fatal() => interrupted(name, out, signal).await,
+    }
+}
+
+/// The command itself. From a signal that is the end, nothing more of it is begun.
+async fn work(cli: Cli, out: Output, interrupts: Interrupts) -> Exit {
+    let name = cli.command.name();
     let context = Context {
         global: cli.global,
         out,
@@ -86,8 +110,19 @@ async fn run(cli: Cli, out: Output) -> Exit {
     };
     tokio::select! {
         exit = done => exit,
-        signal = interrupts.fatal() => context.out.failed(name, &CliError::Interrupted { signal }),
+        // Whoever hears it as well says so and ends the process.
+        _ = interrupts.fatal() => std::future::pending().await,
     }
+}
+
+/// Says that a signal was the end, where there is someone to tell.
+async fn interrupted(name: &'static str, out: Output, signal: Signal) -> Exit {
+    let error = CliError::Interrupted { signal };
+    let exit = error.exit();
+    // The command may be stuck in a write to a stream that nobody reads, and hold that stream.
+    let say = tokio::task::spawn_blocking(move || out.failed(name, &error));
+    let _ = tokio::time::timeout(LAST_WORDS, say).await;
+    exit
 }
 
 async fn dispatch(context: &Context, command: Command) -> Result<Exit, CliError> {

@@ -10,6 +10,8 @@ use serde_json::{Map, Value, json};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where and how a command speaks.
 #[derive(Debug, Clone)]
@@ -18,6 +20,9 @@ pub(super) struct Output {
     pub(super) format: Format,
     color: Color,
     quiet: bool,
+    /// Whether the one JSON document is begun: two threads may want to write one when a command
+    /// is interrupted. Shared by clones.
+    documented: Arc<AtomicBool>,
 }
 
 impl Output {
@@ -26,6 +31,7 @@ impl Output {
             format: global.output,
             color: global.color,
             quiet: global.quiet,
+            documented: Arc::default(),
         }
     }
 
@@ -45,6 +51,7 @@ impl Output {
             },
             color: Color::Auto,
             quiet: false,
+            documented: Arc::default(),
         }
     }
 
@@ -91,11 +98,15 @@ impl Output {
         }
     }
 
-    /// Writes the one JSON document: the fields of `body` between version and line end.
+    /// Writes the one JSON document: the fields of `body` between version and line end. A second
+    /// one is not written.
     ///
     /// # Errors
     /// As [`Output::answer`].
     pub(super) fn document(&self, command: &str, body: Value) -> Result<(), CliError> {
+        if self.documented.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
         let mut document = Map::new();
         document.insert("schema_version".into(), json!(SCHEMA_VERSION));
         document.insert("command".into(), json!(command));
@@ -126,6 +137,8 @@ impl Output {
     pub(super) fn failed_with(&self, command: &str, error: &CliError, body: Value) -> Exit {
         let exit = error.exit();
         match self.format {
+            // What goes wrong after the document is said where it does not spoil it.
+            Format::Json if self.documented.load(Ordering::SeqCst) => self.say_error(error),
             Format::Json => {
                 let mut document = match body {
                     Value::Object(body) => body,
