@@ -87,3 +87,41 @@ fn a_file_above_the_limit_is_refused_before_it_is_read() {
     assert_eq!(said.code, 65);
     insta::assert_snapshot!(said.stdout, @"big.limits.yaml: the file is larger than 32 MiB (split it, one namespace each)");
 }
+
+/// As many lines as problems, and as many problems in one line: a walk of the file for each of them
+/// would take minutes.
+#[test]
+fn twenty_thousand_problems_are_each_shown_in_their_place() {
+    let shell = Shell::new();
+    let each = |entry: fn(usize) -> String, between: &str| {
+        (0..10_000).map(entry).collect::<Vec<_>>().join(between)
+    };
+    let tall = each(|index| format!("  r{index}:\n    wrong: ü"), "\n");
+    let wide = each(|index| format!("r{index}: {{ wrong: ü }}"), ", ");
+    shell.write(
+        "tall.yaml",
+        &format!("namespace: tall\nresources:\n{tall}\n"),
+    );
+    shell.write(
+        "wide.yaml",
+        &format!("namespace: wide\nresources: {{ {wide} }}\n"),
+    );
+    let said = shell.run("validate tall.yaml wide.yaml");
+    assert_eq!(said.code, 65);
+    assert_eq!(said.stderr, "20,000 problems\n");
+    let lines: Vec<&str> = said.stdout.lines().collect();
+    assert_eq!(lines.len(), 60_000);
+    for finding in lines.chunks(3) {
+        let mark = finding[2].chars().count() - 1;
+        let (before, at) = finding[1].split_at(finding[1].char_indices().nth(mark).expect("it").0);
+        assert!(at.starts_with("wrong: ü"), "{finding:?}");
+        // The resource that is named is the one that is shown.
+        let (_, name) = finding[0].split_once(" resources.").expect("a path");
+        let (name, _) = name.split_once('.').expect("a name");
+        let tall = finding[0].starts_with("tall.yaml:");
+        assert!(
+            tall || before.ends_with(&format!(" {name}: {{ ")),
+            "{finding:?}"
+        );
+    }
+}
