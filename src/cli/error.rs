@@ -8,7 +8,7 @@ use crate::store::StoreError;
 use serde_json::{Value, json};
 use std::error::Error as _;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Why a command did not do what was asked.
@@ -35,7 +35,7 @@ pub(super) enum CliError {
         source: io::Error,
     },
     /// A file or a stream could not be read or written.
-    #[error("could not {act} {path}", path = .path.display())]
+    #[error("could not {act} {path}", path = shown(.path))]
     File {
         /// An infinitive, such as "read".
         act: &'static str,
@@ -46,16 +46,19 @@ pub(super) enum CliError {
         source: io::Error,
     },
     /// A folder holds no manifest.
-    #[error("{path} holds no manifest: name a folder with *.limits.yaml files, or a file", path = .path.display())]
+    #[error("{path} holds no manifest: name a folder with *.limits.yaml files, or a file", path = shown(.path))]
     NoManifest {
         /// The folder.
         path: PathBuf,
     },
+    /// What a folder holds under the names of manifests, and what it is instead.
+    #[error("{}", not_files(.0))]
+    NotFiles(Vec<(PathBuf, &'static str)>),
     /// Manifests with problems.
     #[error("{}", lines(.0))]
     Manifest(Vec<Problem>),
     /// The saved plan does not read.
-    #[error("{path} is not a saved plan ({reason}): make one with `plan --out`", path = .path.display())]
+    #[error("{path} is not a saved plan ({reason}): make one with `plan --out`", path = shown(.path))]
     BadPlanFile {
         /// The file.
         path: PathBuf,
@@ -87,7 +90,7 @@ pub(super) enum CliError {
     },
     /// The file is not an embedded store.
     #[cfg(feature = "local")]
-    #[error("{path} is not an embedded store: name the file of one with --local=PATH", path = .path.display())]
+    #[error("{path} is not an embedded store: name the file of one with --local=PATH", path = shown(.path))]
     NotAStore {
         /// The file.
         path: PathBuf,
@@ -106,7 +109,7 @@ pub(super) enum CliError {
     },
     /// There is no embedded store yet.
     #[cfg(feature = "local")]
-    #[error("there is no embedded store at {path}: `zae-limits --local apply -f PATH` makes one", path = .path.display())]
+    #[error("there is no embedded store at {path}: `zae-limits --local apply -f PATH` makes one", path = shown(.path))]
     NoLocalStore {
         /// Where one was looked for.
         path: PathBuf,
@@ -152,6 +155,7 @@ impl CliError {
             | CliError::Signals { .. }
             | CliError::File { .. }
             | CliError::NoManifest { .. }
+            | CliError::NotFiles(_)
             | CliError::BadPlanFile { .. }
             | CliError::Store(_)
             | CliError::NoNamespace { .. }
@@ -253,6 +257,16 @@ fn refused(refusals: &[(String, Refusal)]) -> String {
         format!("{namespace}: refused: {}", refusal_line(refusal))
     };
     refusals.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A path in one line: a message of several lines is several errors.
+fn shown(path: &Path) -> String {
+    crate::manifest::printable(&path.display().to_string())
+}
+
+fn not_files(entries: &[(PathBuf, &'static str)]) -> String {
+    let line = |(path, what): &(PathBuf, &str)| format!("{} {what}", shown(path));
+    entries.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn lines(problems: &[Problem]) -> String {
