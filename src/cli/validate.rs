@@ -10,6 +10,7 @@ use super::render::snippet::Snippets;
 use super::render::{markdown, paint, text};
 use crate::manifest::{Manifest, Problem, Warning};
 use serde_json::json;
+use std::fmt::Write;
 
 pub(super) fn run(context: &Context, args: &args::Validate) -> Result<Exit, CliError> {
     let sources = Sources::read(&args.paths)?;
@@ -137,10 +138,24 @@ fn github_data(text: &str) -> String {
 }
 
 fn github_property(text: &str) -> String {
-    // A path must stay the path of a file, so it is encoded and not made printable.
-    let data = text
-        .replace('%', "%25")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A");
-    data.replace(':', "%3A").replace(',', "%2C")
+    let mut property = String::new();
+    for c in text.chars() {
+        match c {
+            '%' | '\r' | '\n' | ':' | ',' => {
+                let _ = write!(property, "%{:02X}", u32::from(c));
+            }
+            // GitHub finds the file by its path, so what only looks odd stays as it is. What acts
+            // on a terminal is in no path worth an annotation.
+            c if acts(c) => property.extend(c.escape_unicode()),
+            c => property.push(c),
+        }
+    }
+    property
+}
+
+/// Whether a character does something to the terminal or to the text around it: controls, line
+/// separators, and what sets the direction of writing.
+fn acts(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

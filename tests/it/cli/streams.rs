@@ -122,10 +122,7 @@ fn names_forge_neither_an_escape_nor_a_row() {
     ] {
         let said = shell.run_all(arguments);
         assert_ne!(said.code, 0, "{arguments:?}");
-        // GitHub finds the file by its name, so an annotation holds it as it is.
-        if !arguments.contains(&"github") {
-            assert!(!said.stdout.contains('\u{1b}'), "{arguments:?}: {said:?}");
-        }
+        assert!(!said.stdout.contains('\u{1b}'), "{arguments:?}: {said:?}");
         assert!(!said.stderr.contains('\u{1b}'), "{arguments:?}: {said:?}");
     }
 }
