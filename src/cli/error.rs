@@ -27,6 +27,13 @@ pub(super) enum CliError {
         #[source]
         source: io::Error,
     },
+    /// The process cannot be started anew without some variables.
+    #[error("the environment sets an AWS_ENDPOINT_URL to nothing, unset it")]
+    Anew {
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
     /// Ctrl-C could not be listened for.
     #[error("could not listen for signals")]
     Signals {
@@ -152,6 +159,7 @@ impl CliError {
             CliError::Declined => Exit::Declined,
             CliError::Interrupted { signal } => signal.exit(),
             CliError::Runtime { .. }
+            | CliError::Anew { .. }
             | CliError::Signals { .. }
             | CliError::File { .. }
             | CliError::NoManifest { .. }

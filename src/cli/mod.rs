@@ -48,6 +48,7 @@ struct Context {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    let anew = crate::environment::without_empty_endpoints();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
@@ -58,6 +59,11 @@ pub fn main() -> ExitCode {
         .enable_all()
         .build();
     let out = Output::new(&cli.global);
+    if let Err(source) = anew {
+        return out
+            .failed(cli.command.name(), &CliError::Anew { source })
+            .into();
+    }
     let exit = match runtime {
         Ok(runtime) => {
             let exit = runtime.block_on(run(cli, out));

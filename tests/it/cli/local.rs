@@ -7,7 +7,7 @@ use std::process::Stdio;
 use zae_limits::store::Embedded;
 
 /// An STS that answers one question, on a port of its own.
-fn sts() -> String {
+pub(super) fn sts() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
@@ -118,7 +118,7 @@ fn the_environment_that_serve_prints_is_enough_for_this_command_line() {
 }
 
 /// A server, and the URL that it says it has.
-fn serve(shell: &Shell) -> (Running, String) {
+pub(super) fn serve(shell: &Shell) -> (Running, String) {
     let mut command = shell.command(["--local", "-q", "local", "serve", "--port", "0"]);
     command.stdout(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
