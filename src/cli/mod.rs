@@ -58,7 +58,7 @@ pub fn main() -> ExitCode {
         .worker_threads(2)
         .enable_all()
         .build();
-    let out = Output::new(&cli.global);
+    let out = Output::new(&cli.global, &cli.command);
     if let Err(source) = anew {
         return out
             .failed(cli.command.name(), &CliError::Anew { source })
@@ -154,28 +154,39 @@ fn log_to_stderr() {
         .init();
 }
 
+/// Answers with a text of the parser's.
+fn said(out: &Output, command: &str, text: &clap::Error) -> Exit {
+    let text = text.render();
+    let text = match out.colours_stdout() && out.format != args::Format::Json {
+        true => text.ansi().to_string(),
+        false => text.to_string(),
+    };
+    let text = text.trim_end();
+    let answered = match out.format {
+        args::Format::Json => out.document(command, serde_json::json!({ "text": text })),
+        _ => out.answer(text),
+    };
+    match answered {
+        Ok(()) => Exit::Done,
+        Err(error) => out.failed(command, &error),
+    }
+}
+
 /// Help and version are answers; anything else that the parser says is wrong usage.
 fn wrong_usage(arguments: &[OsString], error: &clap::Error) -> Exit {
     let out = Output::before_parsing(arguments);
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            let text = error.render();
-            let text = if out.colours_stdout() {
-                text.ansi().to_string()
-            } else {
-                text.to_string()
-            };
-            match out.answer(text.trim_end()) {
-                Ok(()) => Exit::Done,
-                Err(error) => out.failed("help", &error),
-            }
-        }
-        _ => {
+        ErrorKind::DisplayHelp => said(&out, "help", error),
+        ErrorKind::DisplayVersion => said(&out, "version", error),
+        kind => {
             // What was typed is in the text, so it is printed as text and nothing else.
             let text = error.render().to_string();
-            let text = text.trim_end().strip_prefix("error: ").unwrap_or(&text);
+            let text = text.strip_prefix("error: ").unwrap_or(&text);
             let lines: Vec<String> = text.lines().map(crate::manifest::printable).collect();
-            let message = lines.join("\n").trim_end().to_owned();
+            let mut message = lines.join("\n").trim_end().to_owned();
+            if kind == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+                message = format!("a command is missing\n\n{message}");
+            }
             out.failed("usage", &CliError::Usage { message })
         }
     }

@@ -243,6 +243,8 @@ fn wrong_usage_is_64_and_never_reaches_a_table() {
     let shell = Shell::new();
     for line in [
         "",
+        "local",
+        "help nonsense",
         "nonsense",
         "plan",
         "apply",
@@ -261,10 +263,8 @@ fn wrong_usage_is_64_and_never_reaches_a_table() {
         let said = shell.run(line);
         assert_eq!(said.code, 64, "{line}: {said:?}");
         assert_eq!(said.stdout, "", "{line}");
-        assert!(
-            said.stderr.starts_with("error: ") || line.is_empty(),
-            "{line}: {said:?}"
-        );
+        assert!(said.stderr.starts_with("error: "), "{line}: {said:?}");
+        assert_eq!(said.stderr.matches("error:").count(), 1, "{line}: {said:?}");
         if !line.is_empty() {
             assert_eq!(shell.json(line, 64)["error"]["exit_code"], 64);
         }
