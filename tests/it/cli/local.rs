@@ -184,6 +184,25 @@ fn another_client_reads_and_writes_what_is_served_until_ctrl_c() {
 }
 
 #[test]
+fn a_store_that_is_served_first_is_one_to_apply_to() {
+    let shell = Shell::new();
+    let (_server, url) = serve(&shell);
+    let at = |line: &str| {
+        let line = format!("-n rate-limits --region local --endpoint-url {url} {line}");
+        let mut command = shell.command(line.split(' '));
+        command
+            .env("AWS_ACCESS_KEY_ID", "a")
+            .env("AWS_SECRET_ACCESS_KEY", "b");
+        said(command)
+    };
+    let plan = at("plan -f manifests");
+    assert!(plan.stdout.contains("7 to create"), "{plan:?}");
+    let applied = at("apply -f manifests --yes --settle 0");
+    assert_eq!(applied.code, 0, "{applied:?}");
+    shell.ok("--local plan -f manifests --detailed-exitcode");
+}
+
+#[test]
 fn reset_deletes_a_store_and_nothing_else() {
     let shell = Shell::seeded();
     assert_eq!(shell.run("--local local reset").code, 64);
