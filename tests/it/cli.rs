@@ -2,6 +2,7 @@
 //! this machine's AWS configuration in its environment.
 
 mod blocked;
+mod effects;
 mod explain;
 mod guards;
 mod local;
