@@ -83,5 +83,6 @@ pub mod report;
 // The edges.
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod environment;
 #[cfg(feature = "lambda")]
 pub mod lambda;

@@ -3,7 +3,7 @@
 
 use crate::affected::Affected;
 use crate::fanout::{Ended, Outcome};
-use crate::model::{FanoutKind, Level, Owed};
+use crate::model::{AccessMode, FanoutKind, Level, Owed};
 use crate::plan::{Action, Danger, Difference, Plan, Refusal, differences};
 use serde::Serialize;
 use serde_json::Value;
@@ -164,6 +164,13 @@ impl PlanReport {
         }
     }
 
+    /// How many fan-outs an apply runs: those that the changes owe, and unfinished ones.
+    pub fn fanouts_to_run(&self) -> usize {
+        let others = self.pending.iter();
+        let others = others.filter(|owed| !self.fanouts.contains(owed));
+        self.fanouts.len() + others.count()
+    }
+
     /// Whether an apply would write no level and owe no fan-out.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.fanouts.is_empty() && self.pending.is_empty()
@@ -209,6 +216,10 @@ pub struct FanoutReport {
     pub found: u64,
     /// Buckets written.
     pub stamped: u64,
+    /// Of these, what stamps of access say: `disabled`, `bypass` and `enforce`, each with its number.
+    /// Absent for other fan-outs.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub modes: BTreeMap<AccessMode, u64>,
     /// Buckets that were gone by then.
     pub vanished: u64,
     /// Buckets that could not be written.
@@ -233,6 +244,7 @@ impl From<&Outcome> for FanoutReport {
             landed: outcome.has_landed(),
             found: outcome.tally.found,
             stamped: outcome.tally.stamped,
+            modes: outcome.tally.modes.clone(),
             vanished: outcome.tally.vanished,
             failed: outcome.tally.failed,
             samples: outcome.tally.samples.clone(),

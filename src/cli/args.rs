@@ -269,10 +269,10 @@ pub(super) struct Apply {
     #[command(flatten)]
     pub(super) guards: Guards,
     /// How long after the config writes the last pass looks for buckets that slipped through
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds, help_heading = "Fan-outs")]
     pub(super) settle: Duration,
     /// The most write batches in flight
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Fan-outs")]
     pub(super) concurrency: u16,
 }
 

@@ -8,7 +8,7 @@ use super::pipeline::{self, Decided, Kind, Pass};
 use super::seen::Seen;
 use super::{Ended, Fanouts, Tally, walk};
 use crate::model::resolve::{Access, Step, access};
-use crate::model::{Level, Owed, Switch};
+use crate::model::{AccessMode, Level, Owed, Switch};
 use crate::store::{FoundBucket, STAMPS_PER_BATCH, Stamped, StoreError};
 use crate::table::stamp::Stamp;
 use std::collections::{BTreeSet, HashMap};
@@ -111,6 +111,10 @@ impl Kind for AccessKind<'_> {
             }
         }
         Ok(decided)
+    }
+
+    fn mode(write: &Stamp) -> Option<AccessMode> {
+        Some(write.mode())
     }
 
     async fn write(&self, batch: &[(String, Stamp)]) -> Vec<Stamped> {

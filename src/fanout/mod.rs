@@ -23,11 +23,12 @@ mod stop;
 mod walk;
 
 use crate::clock::Clock;
-use crate::model::{EpochMs, FanoutKind, Level, NamespaceId, Owed};
+use crate::model::{AccessMode, EpochMs, FanoutKind, Level, NamespaceId, Owed};
 use crate::store::{Store, StoreError};
 use futures::{StreamExt, stream};
 use pace::Pace;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use stop::Stop;
@@ -77,6 +78,9 @@ pub struct Tally {
     pub found: u64,
     /// Writes that landed.
     pub stamped: u64,
+    /// Of these, what stamps of access say: how many of each mode. Empty for other fan-outs.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub modes: BTreeMap<AccessMode, u64>,
     /// Buckets that were gone by then.
     pub vanished: u64,
     /// Writes that failed for good.
@@ -96,6 +100,9 @@ impl Tally {
     /// Adds writes that are done.
     fn add(&mut self, done: Tally) {
         self.stamped += done.stamped;
+        for (mode, count) in done.modes {
+            *self.modes.entry(mode).or_default() += count;
+        }
         self.vanished += done.vanished;
         self.failed += done.failed;
         let room = SAMPLES.saturating_sub(self.samples.len());

@@ -3,7 +3,7 @@
 
 use super::seen::Seen;
 use super::{Ended, Fanouts, ROUNDS, Tally};
-use crate::model::Owed;
+use crate::model::{AccessMode, Owed};
 use crate::store::{BucketPage, FoundBucket, PageStart, Stamped, StoreError};
 use crate::table::{Discovery, keys};
 use futures::stream::{self, FuturesUnordered, StreamExt};
@@ -68,6 +68,10 @@ pub(super) trait Kind: Sync {
         page: &[FoundBucket],
         pass: Pass,
     ) -> impl Future<Output = Result<Decided<Self::Write>, StoreError>> + Send;
+    /// What a write makes a bucket enforce, for a report; `None` where it is about something else.
+    fn mode(_write: &Self::Write) -> Option<AccessMode> {
+        None
+    }
     /// Writes at most [`Kind::BATCH`] buckets, answered in order.
     fn write(&self, batch: &[(String, Self::Write)]) -> impl Future<Output = Vec<Stamped>> + Send;
 }
@@ -269,7 +273,7 @@ async fn write_batch<K: Kind>(
         }
         kind.write(&batch).await
     };
-    let mut again = count(batch.iter().zip(answers), &mut done);
+    let mut again = count::<K>(batch.iter().zip(answers), &mut done);
     if again.is_empty() {
         fanouts.pace.speed_up();
     }
@@ -287,7 +291,7 @@ async fn write_batch<K: Kind>(
                 return (done, false);
             }
             let answers = kind.write(std::slice::from_ref(write)).await;
-            left.extend(count(std::iter::once(write).zip(answers), &mut done));
+            left.extend(count::<K>(std::iter::once(write).zip(answers), &mut done));
         }
         again = left;
     }
@@ -298,14 +302,19 @@ async fn write_batch<K: Kind>(
 }
 
 /// Counts answers, and returns the writes that may succeed when they are sent again.
-fn count<'w, W>(
-    answers: impl Iterator<Item = (&'w (String, W), Stamped)>,
+fn count<'w, K: Kind + 'w>(
+    answers: impl Iterator<Item = (&'w (String, K::Write), Stamped)>,
     done: &mut Tally,
-) -> Vec<(&'w (String, W), StoreError)> {
+) -> Vec<(&'w (String, K::Write), StoreError)> {
     let mut again = Vec::new();
     for (write, answer) in answers {
         match answer {
-            Stamped::Landed => done.stamped += 1,
+            Stamped::Landed => {
+                done.stamped += 1;
+                if let Some(mode) = K::mode(&write.1) {
+                    *done.modes.entry(mode).or_default() += 1;
+                }
+            }
             Stamped::Unchanged => {}
             Stamped::Vanished => done.vanished += 1,
             Stamped::Failed(error) if error.is_transient() => again.push((write, error)),

@@ -29,6 +29,15 @@ pub enum StoreError {
     #[error("no AWS region is set: name one, set AWS_REGION, or give the profile a region")]
     RegionMissing,
 
+    /// The endpoint URL, of whatever origin, is no URL.
+    #[error(
+        "the endpoint URL {url:?} is none: write one such as http://127.0.0.1:8000, or leave it out"
+    )]
+    EndpointInvalid {
+        /// The URL, without user and password.
+        url: String,
+    },
+
     /// No provider of the SDK's default chain had credentials.
     #[error(
         "no AWS credentials were found: run where a role is attached, name a profile, \

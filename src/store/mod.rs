@@ -12,6 +12,7 @@ pub mod connect;
 pub mod create;
 #[cfg(feature = "local")]
 pub mod embedded;
+mod endpoint;
 mod entity;
 pub mod error;
 mod pending;

@@ -5,8 +5,10 @@
 //! message. The predicates answer what a caller asks *before* it gives up, such as whether a condition failed.
 //! Nothing here retries and nothing here prints.
 
+use super::endpoint::without_users;
 use super::error::StoreError;
 use crate::table::Item;
+use aws_config::imds::client::error::ImdsError;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::error::{BuildError, DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
@@ -29,7 +31,8 @@ impl StoreError {
         R: fmt::Debug + Send + Sync + 'static,
     {
         let act = act.into();
-        tracing::debug!(%act, error = %DisplayErrorContext(&error), "a DynamoDB request failed");
+        let causes = without_users(&DisplayErrorContext(&error).to_string());
+        tracing::debug!(%act, error = causes, "a DynamoDB request failed");
         if let Some(cause) = find::<CredentialsError>(&error) {
             return StoreError::from_credentials(cause);
         }
@@ -65,12 +68,19 @@ impl StoreError {
         }
     }
 
-    /// The failure of a credentials provider.
+    /// The failure of a credentials provider. A metadata service that gives no token is one that
+    /// has no credentials to give, and so is one that a profile names and that is turned off.
     pub(crate) fn from_credentials(cause: &CredentialsError) -> StoreError {
-        match cause {
-            CredentialsError::CredentialsNotLoaded(_) => StoreError::CredentialsMissing,
-            other => StoreError::CredentialsFailed {
-                reason: innermost(other),
+        let is_missing = |cause: &(dyn Error + 'static)| {
+            let credentials = cause.downcast_ref();
+            let metadata = cause.downcast_ref();
+            matches!(credentials, Some(CredentialsError::CredentialsNotLoaded(_)))
+                || matches!(metadata, Some(ImdsError::FailedToLoadToken(_)))
+        };
+        match causes(cause).any(is_missing) {
+            true => StoreError::CredentialsMissing,
+            false => StoreError::CredentialsFailed {
+                reason: innermost(cause),
             },
         }
     }
@@ -218,14 +228,14 @@ fn has_code<E: ProvideErrorMetadata, R>(
 
 /// The first cause of type `T` in the chain.
 fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(found) = error.downcast_ref() {
-            return Some(found);
-        }
-        cause = error.source();
-    }
-    None
+    causes(error).find_map(|cause| cause.downcast_ref())
+}
+
+/// An error and what caused it, outermost first.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| {
+        (*error).source()
+    })
 }
 
 /// The text of the last cause in the chain: the outer ones only say "dispatch failure".
@@ -234,5 +244,5 @@ fn innermost(error: &dyn Error) -> String {
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
-    cause.to_string()
+    without_users(&cause.to_string())
 }

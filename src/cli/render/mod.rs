@@ -8,4 +8,5 @@ pub(super) mod markdown;
 mod now;
 pub(super) mod paint;
 pub(super) mod rows;
+pub(super) mod snippet;
 pub(super) mod text;
