@@ -2,7 +2,7 @@
 
 use super::paint::{self, Paint};
 use super::rows::{Marker, Row, counted, grouped, level_text, rows};
-use crate::model::FanoutKind;
+use crate::model::{FanoutKind, Scope};
 use crate::report::{ApplyReport, FanoutReport, OwedReport, PlanReport, Status};
 use std::fmt::Write;
 
@@ -238,7 +238,8 @@ pub(in crate::cli) fn fanout_effect(report: &ApplyReport, fanout: &FanoutReport)
         .name
         .target
         .as_deref()
-        .is_some_and(|t| t.ends_with("/_default_"));
+        .and_then(|target| target.split_once('/'))
+        .is_some_and(|(_, scope)| scope == Scope::DEFAULT);
     match switch {
         _ if mixed => format!("{buckets} stamped"),
         Some(Some(value)) if value == true => format!("stopped {buckets}"),
