@@ -204,7 +204,7 @@ fn steps(
 }
 
 fn level_value(config: &LevelConfig, key: &str) -> Value {
-    let level = crate::manifest::level_json(config);
+    let level = config.to_json();
     level.get(key).cloned().unwrap_or_default()
 }
 

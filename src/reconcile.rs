@@ -9,7 +9,7 @@
 
 mod pending;
 
-pub use pending::resume;
+pub use pending::{LONGEST_RUN_MS, resume};
 
 use crate::apply::{ConfigWrites, Writer};
 use crate::clock::Clock;

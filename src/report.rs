@@ -3,7 +3,7 @@
 
 use crate::affected::Affected;
 use crate::fanout::{Ended, Outcome};
-use crate::model::{AccessMode, FanoutKind, Level, Owed};
+use crate::model::{AccessMode, FanoutKind, Level, LevelConfig, Owed};
 use crate::plan::{Action, Danger, Difference, Plan, Refusal, differences};
 use serde::Serialize;
 use serde_json::Value;
@@ -178,7 +178,7 @@ impl PlanReport {
 }
 
 fn change_report(change: &crate::plan::Change) -> ChangeReport {
-    let side = |config: Option<&_>| config.map_or(Value::Null, crate::manifest::level_json);
+    let side = |config: Option<&_>| config.map_or(Value::Null, LevelConfig::to_json);
     ChangeReport {
         action: change.action.as_str(),
         name: LevelName::from(&change.level),

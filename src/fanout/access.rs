@@ -18,10 +18,6 @@ pub(super) async fn run(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
-    if owed.level == Level::System {
-        // It has no switch, so it owes nothing.
-        return Ok(Ended::Landed);
-    }
     pipeline::run(fanouts, &AccessKind::new(fanouts, owed), owed, tally).await
 }
 

@@ -231,6 +231,8 @@ impl<'a> Fanouts<'a> {
         self.progress.began(owed);
         let mut tally = Tally::default();
         let ended = match owed.kind {
+            // Someone else recorded it: there is nothing to bring, and it is done.
+            kind if !kind.applies_to(&owed.level) => Ok(Ended::Landed),
             FanoutKind::Access => access::run(self, owed, &mut tally).await,
             FanoutKind::Cascade => cascade::run(self, owed, &mut tally).await,
             FanoutKind::Soft => soft::run(self, owed, &mut tally).await,
@@ -246,8 +248,10 @@ impl<'a> Fanouts<'a> {
     /// Waits until acquires that were in flight at the config writes have landed, then reads what
     /// the buckets show and mends it.
     async fn settle(&self, outcomes: Vec<Outcome>, written_at: EpochMs) -> Vec<Outcome> {
-        let is_due =
-            |outcome: &Outcome| outcome.owed.kind == FanoutKind::Access && outcome.has_landed();
+        let is_due = |outcome: &Outcome| {
+            let Owed { level, kind } = &outcome.owed;
+            *kind == FanoutKind::Access && kind.applies_to(level) && outcome.has_landed()
+        };
         if !outcomes.iter().any(is_due) {
             return outcomes;
         }

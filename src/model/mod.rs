@@ -1,12 +1,13 @@
 //! What exists: names, levels, limits, the access switch and how it resolves.
 //!
-//! Everything here is pure data. Nothing here knows how a manifest is spelled, how an item is
+//! Everything here is pure data. Nothing here knows how a manifest is written, how an item is
 //! stored, or what time it is.
 
 pub mod access;
 pub mod calendar;
 pub mod cron;
 mod digest;
+mod json;
 pub mod level;
 pub mod limit;
 pub mod name;

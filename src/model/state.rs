@@ -25,6 +25,11 @@ pub struct Versions {
     pub client_min: Option<String>,
 }
 
+impl Versions {
+    /// The release of the format that this build speaks.
+    pub const SPOKEN: [u64; 3] = [0, 17, 0];
+}
+
 /// What the table holds about one namespace.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct State {

@@ -1,12 +1,11 @@
 //! A plan's fingerprint: the same exactly when the same changes would be made to the same state.
 
 use super::Plan;
-use crate::manifest::level_json;
-use crate::model::sha256_hex;
+use crate::model::{LevelConfig, sha256_hex};
 use serde_json::{Value, json};
 
 pub(super) fn of(plan: &Plan) -> String {
-    let side = |config: Option<&_>| config.map_or(Value::Null, level_json);
+    let side = |config: Option<&_>| config.map_or(Value::Null, LevelConfig::to_json);
     let changes: Vec<Value> = plan
         .changes
         .iter()

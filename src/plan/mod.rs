@@ -152,16 +152,15 @@ impl Plan {
         current: Option<&StoredLevel>,
     ) -> Option<LevelConfig> {
         let mut after = after?;
-        let declared = self
-            .record
-            .switches
-            .iter()
-            .flatten()
-            .any(|(l, _)| *l == change.level);
         let planned = change.before_config().and_then(|before| before.disabled);
         let current = current.and_then(|current| current.config.disabled);
-        if !declared && self.out_of_band == OutOfBand::Keep && current != planned {
-            after.disabled = current;
+        if current != planned {
+            let declares = self.record.switches.as_ref();
+            let declared = declares.and_then(|switches| switches.get(&change.level));
+            // It is not the switch that an earlier apply may have left.
+            let was_declared = false;
+            after.disabled =
+                switch::settled(declared.copied(), current, was_declared, self.out_of_band);
         }
         Some(after)
     }
@@ -256,26 +255,13 @@ pub fn fanouts_of(
 ) -> BTreeSet<FanoutKind> {
     let nothing = LevelConfig::default();
     let (before, after) = (before.unwrap_or(&nothing), after.unwrap_or(&nothing));
-    let mut owes = BTreeSet::new();
-    if before.disabled != after.disabled {
-        owes.insert(FanoutKind::Access);
-    }
-    if before.cascade != after.cascade {
-        owes.insert(FanoutKind::Cascade);
-    }
-    match level {
-        Level::Entity(..) => {
-            if before.limits != after.limits || before.zone != after.zone {
-                owes.insert(FanoutKind::Params);
-            }
-        }
-        Level::System | Level::Resource(_) => {
-            if soft_limits(before) != soft_limits(after) {
-                owes.insert(FanoutKind::Soft);
-            }
-        }
-    }
-    owes
+    let differs = |kind| match kind {
+        FanoutKind::Access => before.disabled != after.disabled,
+        FanoutKind::Cascade => before.cascade != after.cascade,
+        FanoutKind::Soft => soft_limits(before) != soft_limits(after),
+        FanoutKind::Params => before.limits != after.limits || before.zone != after.zone,
+    };
+    every_fanout(level).filter(|kind| differs(*kind)).collect()
 }
 
 fn soft_limits(config: &LevelConfig) -> BTreeSet<&crate::model::LimitName> {
@@ -297,9 +283,9 @@ fn owed(manifest: &Manifest, changes: &[Change], full: bool) -> BTreeSet<Owed> {
     let mut owed: BTreeSet<Owed> = of_changes.collect();
     if full {
         for level in manifest.levels().keys() {
-            owed.extend(every_fanout(level).iter().map(|kind| Owed {
+            owed.extend(every_fanout(level).map(|kind| Owed {
                 level: level.clone(),
-                kind: *kind,
+                kind,
             }));
         }
     }
@@ -307,12 +293,10 @@ fn owed(manifest: &Manifest, changes: &[Change], full: bool) -> BTreeSet<Owed> {
 }
 
 /// Every fan-out a level can owe.
-fn every_fanout(level: &Level) -> &'static [FanoutKind] {
-    match level {
-        Level::System => &[FanoutKind::Soft],
-        Level::Resource(_) => &[FanoutKind::Access, FanoutKind::Cascade, FanoutKind::Soft],
-        Level::Entity(..) => &[FanoutKind::Access, FanoutKind::Cascade, FanoutKind::Params],
-    }
+fn every_fanout(level: &Level) -> impl Iterator<Item = FanoutKind> {
+    FanoutKind::ALL
+        .into_iter()
+        .filter(|kind| kind.applies_to(level))
 }
 
 fn record_after(manifest: &Manifest) -> ProvisionerRecord {

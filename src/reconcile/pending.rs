@@ -13,8 +13,8 @@ use futures::{StreamExt, stream};
 use std::collections::BTreeSet;
 
 /// How long an apply that cannot tell its own deadline may run, in milliseconds: the longest any
-/// function can.
-const LONGEST_RUN_MS: u64 = 15 * 60_000;
+/// Lambda function can.
+pub const LONGEST_RUN_MS: u64 = 15 * 60_000;
 /// Added to every lease, for clocks that differ, in milliseconds.
 const LEASE_MARGIN_MS: u64 = 60_000;
 /// Shares taken over at once.

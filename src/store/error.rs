@@ -211,6 +211,10 @@ pub enum StoreError {
     #[error("{0}: correct or delete the item, then run this again")]
     Unreadable(#[from] crate::table::ItemError),
 
+    /// The provisioner record outgrew its items.
+    #[error(transparent)]
+    RecordTooLarge(#[from] crate::table::record::RecordTooLarge),
+
     /// The embedded database did not open.
     #[error("could not open the embedded store {} ({reason}): {remedy}", .path.display())]
     EmbeddedOpen {

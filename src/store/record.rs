@@ -180,7 +180,7 @@ impl Store {
         read_rev: Option<u64>,
     ) -> Result<bool, StoreError> {
         let act = "write the provisioner record";
-        let items = record::encode(ns, new);
+        let items = record::encode(ns, new)?;
         let count = items.overflow.len();
         let puts = items.overflow.into_iter().map(|item| {
             let request = self

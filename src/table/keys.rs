@@ -5,7 +5,7 @@ use std::fmt;
 use thiserror::Error;
 
 /// The namespace that holds the table's own records.
-pub const RESERVED: &str = "_";
+pub const RESERVED: &str = NamespaceId::RESERVED;
 /// The index from a resource to its buckets. Projects whole items.
 pub const RESOURCE_INDEX: &str = "GSI2";
 /// The index from an entity to its buckets. Projects keys only.

@@ -7,7 +7,10 @@
 use super::attr::{Item, number, text};
 use super::bucket::{BucketChange, RESERVED_LIMIT, Update, limit_attr, parse_limit_attr};
 use super::schedule;
-use crate::model::{EpochMs, EpochSeconds, LevelConfig, Limit, LimitName, Recovery, Zone};
+use crate::model::resolve::Step;
+use crate::model::{
+    EpochMs, EpochSeconds, LevelConfig, Limit, LimitName, Recovery, TtlError, Zone, bucket_ttl,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -25,6 +28,22 @@ pub enum Expiry {
     Never,
     /// Shared defaults give its limits: it goes then.
     At(EpochSeconds),
+}
+
+impl Expiry {
+    /// The expiry of a bucket that the limits of `step` apply to from `at` on.
+    ///
+    /// # Errors
+    /// [`TtlError`] names a limit that never recovers.
+    pub fn of(step: Step, config: &LevelConfig, at: EpochMs) -> Result<Expiry, TtlError> {
+        if matches!(step, Step::Entity | Step::EntityDefault) {
+            return Ok(Expiry::Never);
+        }
+        // Rounded up: a bucket that goes early comes back full.
+        let at = EpochSeconds(at.0.div_ceil(1000));
+        let expires = bucket_ttl(at, &config.limits)?;
+        Ok(expires.map_or(Expiry::Never, Expiry::At))
+    }
 }
 
 /// What every bucket with the same limits carries, the deadlines of soft stamps aside.

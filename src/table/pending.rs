@@ -12,14 +12,12 @@ use std::collections::BTreeMap;
 pub const OWNERS: &str = "owners";
 /// An owner's lease within the map.
 pub const LEASE: &str = "lease";
-/// An owner's mark of a full apply within the map.
+/// An owner's mark of a full apply, within the map and on the item of the older shape.
 pub const FULL: &str = "full";
 /// The older shape: one owner, spread over the item.
 pub const SINGLE_TOKEN: &str = "token";
 /// The older shape's lease.
 pub const SINGLE_LEASE: &str = "lease_until_ms";
-/// The older shape's mark of a full apply.
-pub const SINGLE_FULL: &str = "full";
 
 /// One owner's entry.
 pub fn owner_entry(lease: EpochMs, full: bool) -> AttributeValue {
@@ -110,7 +108,7 @@ fn owners(reader: Reader<'_>) -> Result<BTreeMap<String, Owner>, ItemError> {
             token.to_owned(),
             Owner {
                 lease: reader.whole(SINGLE_LEASE)?.map(EpochMs),
-                full: reader.boolean(SINGLE_FULL)?.unwrap_or(false),
+                full: reader.boolean(FULL)?.unwrap_or(false),
                 single: true,
             },
         );
@@ -149,7 +147,7 @@ pub fn claim_update(
         if owner.single {
             names.insert("#single".to_owned(), SINGLE_TOKEN.to_owned());
             names.insert("#singlelease".to_owned(), SINGLE_LEASE.to_owned());
-            names.insert("#singlefull".to_owned(), SINGLE_FULL.to_owned());
+            names.insert("#singlefull".to_owned(), FULL.to_owned());
             values.insert(":single".to_owned(), text(gone));
             conditions.push("#single = :single".to_owned());
             conditions

@@ -10,10 +10,14 @@ use crate::model::{
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, BTreeSet};
+use thiserror::Error;
 
 /// What one item may hold before entities move to overflow items, in bytes. The table's limit is
 /// 400 KiB; the rest is room for attribute overhead.
 const ITEM_BUDGET: usize = 350 * 1024;
+
+/// The most overflow items of one record: their numbers have three digits.
+const MOST_OVERFLOW: usize = 999;
 
 const OVERFLOW: &str = "overflow";
 const SWITCHES: &str = "switches";
@@ -30,8 +34,31 @@ pub struct RecordItems {
     pub overflow: Vec<Item>,
 }
 
+/// A record that its items cannot hold.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "the provisioner record needs {needed} overflow items, and {MOST_OVERFLOW} is the most: \
+     spread the entities over several namespaces"
+)]
+pub struct RecordTooLarge {
+    /// How many it needs.
+    pub needed: usize,
+}
+
 /// How the record is stored.
-pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord) -> RecordItems {
+///
+/// # Errors
+/// [`RecordTooLarge`] when it manages more than its items hold.
+pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord) -> Result<RecordItems, RecordTooLarge> {
+    encode_within(ns, record, ITEM_BUDGET)
+}
+
+/// The record in items of at most `budget` bytes.
+fn encode_within(
+    ns: &NamespaceId,
+    record: &ProvisionerRecord,
+    budget: usize,
+) -> Result<RecordItems, RecordTooLarge> {
     let mut main = keyed(ns, &keys::provisioner(ns));
     main.insert(
         "managed_system".to_owned(),
@@ -61,7 +88,11 @@ pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord) -> RecordItems {
         main.insert(TAKEN_FROM.to_owned(), encode_owner(owner));
     }
     main.insert("rev".to_owned(), number(record.rev));
-    let parts = split_entities(record);
+    let parts = split_entities(record, budget);
+    if parts.len() > MOST_OVERFLOW {
+        let needed = parts.len();
+        return Err(RecordTooLarge { needed });
+    }
     let spills = parts.len() > 1;
     let is_here = |level: &&Level| !spills || !matches!(level, Level::Entity(..));
     put_switches(&mut main, record, record.managed.iter().filter(is_here));
@@ -74,7 +105,7 @@ pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord) -> RecordItems {
         Vec::new()
     };
     main.insert(OVERFLOW.to_owned(), number(overflow.len()));
-    RecordItems { main, overflow }
+    Ok(RecordItems { main, overflow })
 }
 
 fn keyed(ns: &NamespaceId, key: &keys::Key) -> Item {
@@ -89,7 +120,7 @@ fn keyed(ns: &NamespaceId, key: &keys::Key) -> Item {
 type Part<'a> = BTreeMap<&'a EntityId, Vec<&'a Scope>>;
 
 /// Entities in parts that each fit an item together with their switches.
-fn split_entities(record: &ProvisionerRecord) -> Vec<Part<'_>> {
+fn split_entities(record: &ProvisionerRecord, budget: usize) -> Vec<Part<'_>> {
     let mut parts: Vec<Part<'_>> = Vec::new();
     let mut used = usize::MAX;
     for level in &record.managed {
@@ -98,7 +129,7 @@ fn split_entities(record: &ProvisionerRecord) -> Vec<Part<'_>> {
         };
         // The scope in its list, the entity's name and its list when it is new, and the switch.
         let cost = scope.as_str().len() + 2 * entity.as_str().len() + scope.as_str().len() + 32;
-        if used.saturating_add(cost) > ITEM_BUDGET {
+        if used.saturating_add(cost) > budget {
             parts.push(Part::new());
             used = 0;
         }
@@ -179,11 +210,14 @@ fn encode_owner(owner: &ManifestOwner) -> AttributeValue {
 /// How many overflow items the record has.
 ///
 /// # Errors
-/// [`ItemError`] when the count does not read.
+/// [`ItemError`] when the count does not read, or is more than a record can have.
 pub fn overflow_count(main: &Item) -> Result<usize, ItemError> {
     let reader = Reader::new(main);
     let count = reader.whole(OVERFLOW)?.unwrap_or(0);
-    usize::try_from(count).map_err(|_| reader.error(OVERFLOW, "is out of range"))
+    usize::try_from(count)
+        .ok()
+        .filter(|count| *count <= MOST_OVERFLOW)
+        .ok_or_else(|| reader.error(OVERFLOW, format!("is {count}, above {MOST_OVERFLOW}")))
 }
 
 /// Reads the record back from its items.
@@ -272,5 +306,41 @@ fn decode_owner(
             logical_id: owner.required_text("logical_id").map_err(named)?.to_owned(),
         })),
         other => Err(reader.error(name, format!("is of unknown kind {other:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(entities: usize) -> ProvisionerRecord {
+        let level = |index| Level::from_parts("entity", &format!("user-{index}/gpt-4"));
+        ProvisionerRecord {
+            managed: (0..entities).filter_map(level).collect(),
+            ..ProvisionerRecord::default()
+        }
+    }
+
+    #[test]
+    fn a_record_has_as_many_overflow_items_as_their_numbers_name() {
+        let ns = NamespaceId::parse("a7x3kq").expect("an id");
+        // One entity an item.
+        let most = encode_within(&ns, &record(999), 1).expect("it fits");
+        assert_eq!(overflow_count(&most.main), Ok(999));
+        assert_eq!(most.overflow[998]["SK"], text("#PROVISIONER#MANAGED#998"));
+        assert_eq!(decode(&most).expect("it reads"), record(999));
+        let refused = encode_within(&ns, &record(1000), 1).expect_err("it does not fit");
+        assert_eq!(refused.needed, 1000);
+        insta::assert_snapshot!(refused, @"the provisioner record needs 1000 overflow items, and 999 is the most: spread the entities over several namespaces");
+    }
+
+    #[test]
+    fn a_count_that_no_record_has_is_refused_before_anything_is_read_for_it() {
+        for count in [1000, u64::MAX] {
+            let main = Item::from([(OVERFLOW.to_owned(), number(count))]);
+            let refused = overflow_count(&main).expect_err("it is refused");
+            assert_eq!(refused.attribute, OVERFLOW);
+            assert_eq!(refused.problem, format!("is {count}, above 999"));
+        }
     }
 }

@@ -6,19 +6,18 @@ use crate::model::{EpochMs, Versions};
 
 /// The schema of the items in this format.
 pub const SCHEMA_VERSION: &str = "0.10.0";
-/// The release of the format that this build speaks.
-pub const SPOKEN: &str = "0.17.0";
 
 /// The version record of a table that this build creates.
 pub fn encode_new(at: EpochMs) -> Item {
     let key = keys::version();
+    let spoken = Versions::SPOKEN.map(|number| number.to_string()).join(".");
     Item::from([
         ("PK".to_owned(), text(&key.pk)),
         ("SK".to_owned(), text(&key.sk)),
         ("GSI4PK".to_owned(), text(keys::RESERVED)),
         ("GSI4SK".to_owned(), text(&key.pk)),
         ("schema_version".to_owned(), text(SCHEMA_VERSION)),
-        ("lambda_version".to_owned(), text(SPOKEN)),
+        ("lambda_version".to_owned(), text(spoken)),
         ("client_min_version".to_owned(), text("0.0.0")),
         ("updated_at".to_owned(), text(audit::rfc3339_seconds(at))),
         ("updated_by".to_owned(), text("zae-limits")),

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// The example manifest, which the README runs.
-const EXAMPLE: &str = include_str!("../../manifests/tenant-alpha.limits.yaml");
+/// The example manifest, which the README runs: a copy, since whoever tries that edits theirs.
+const EXAMPLE: &str = include_str!("../data/manifests/tenant-alpha.limits.yaml");
 
 /// A folder with the example manifest in `manifests/`.
 struct Shell {

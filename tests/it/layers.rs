@@ -26,10 +26,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
             "apply", "clock", "fanout", "manifest", "model", "plan", "report", "store",
         ],
     ),
-    (
-        "explain",
-        &["clock", "manifest", "model", "report", "store"],
-    ),
+    ("explain", &["clock", "model", "report", "store"]),
     (
         "cli",
         &[

@@ -522,7 +522,7 @@ fn a_record_reads_back_with_its_memory() {
         last_applied: Some(NOW),
         rev: 3,
     };
-    let items = record::encode(&ns(), &record);
+    let items = record::encode(&ns(), &record).expect("it fits");
     assert_eq!(items.overflow, Vec::<Item>::new());
     let entities = item(&[("u", AttributeValue::L(vec![s("_default_"), s("gpt-4")]))]);
     assert_eq!(
@@ -553,7 +553,7 @@ fn a_record_of_a_hundred_thousand_entities_fits_its_items() {
         rev: 1,
         ..ProvisionerRecord::default()
     };
-    let items = record::encode(&ns(), &record);
+    let items = record::encode(&ns(), &record).expect("it fits");
     assert_eq!(
         record::overflow_count(&items.main),
         Ok(items.overflow.len())

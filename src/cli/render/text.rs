@@ -2,7 +2,7 @@
 
 use super::paint::{self, Paint};
 use super::rows::{Marker, Row, counted, grouped, level_text, rows};
-use crate::model::{AccessMode, FanoutKind};
+use crate::model::{AccessMode, FanoutKind, Scope};
 use crate::report::{ApplyReport, FanoutReport, OwedReport, PlanReport, Status};
 use std::fmt::Write;
 
@@ -239,7 +239,9 @@ pub(in crate::cli) fn fanout_effect(report: &ApplyReport, fanout: &FanoutReport)
         .find(|change| change.name == fanout.owed.name);
     // An entity's `_default_` stamps every bucket from that bucket's own resolution.
     let target = fanout.owed.name.target.as_deref();
-    let mixed = target.is_some_and(|target| target.ends_with("/_default_"));
+    let mixed = target
+        .and_then(|target| target.split_once('/'))
+        .is_some_and(|(_, scope)| scope == Scope::DEFAULT);
     match change.map(|change| change.after.get("disabled")) {
         Some(Some(value)) if !mixed && value == true => format!("stopped {buckets}"),
         Some(Some(value)) if !mixed && value == "bypass" => {
