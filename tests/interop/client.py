@@ -61,15 +61,15 @@ class Hammer:
 
     def __init__(self, clients, entities, resource, consume):
         self.stopping = threading.Event()
-        self.records = []
+        self.records = [[] for _ in clients]
         self.threads = [
-            threading.Thread(target=self.run, args=(client, entity, resource, consume))
-            for client, entity in zip(clients, entities, strict=True)
+            threading.Thread(target=self.run, args=(client, entity, resource, consume, records))
+            for client, entity, records in zip(clients, entities, self.records, strict=True)
         ]
         for thread in self.threads:
             thread.start()
 
-    def run(self, client, entity, resource, consume):
+    def run(self, client, entity, resource, consume, records):
         turn = 0
         while not self.stopping.is_set():
             turn += 1
@@ -82,13 +82,13 @@ class Hammer:
                 became = type(error).__name__
             except Exception as error:
                 became = f"{type(error).__name__}: {error}"
-            self.records.append([began, time.time(), who, became])
+            records.append([began, time.time(), who, became])
 
     def stop(self):
         self.stopping.set()
         for thread in self.threads:
             thread.join()
-        return self.records
+        return [record for records in self.records for record in records]
 
 
 def plain(value):
@@ -144,6 +144,11 @@ def hammer(clients_of_threads, entities, resource, consume):
     hammers.append(Hammer(held, entities, resource, consume))
 
 
+def made():
+    """How many requests each thread has made."""
+    return [len(records) for records in hammers[-1].records]
+
+
 def rest():
     return hammers.pop().stop()
 
@@ -172,7 +177,7 @@ def provision(event, dies):
 
 DOES = {
     does.__name__: does
-    for does in (connect, acquire, requests, call, set_limits, hammer, rest, provision)
+    for does in (connect, acquire, requests, call, set_limits, hammer, made, rest, provision)
 }
 
 for line in sys.stdin:

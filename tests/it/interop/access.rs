@@ -82,6 +82,7 @@ async fn try_three(
         client.acquire(tenant, resource, 1),
         client.acquire_and_adjust(tenant, resource, 1, 2),
     ];
+    assert_requests(expected, &client.requests());
     for became in &became {
         assert_eq!(
             became.word(),
@@ -98,6 +99,22 @@ async fn try_three(
         "disabled" => assert_eq!(after, before, "{tenant}"),
         "bypassed" => assert_eq!(change, (0, 5), "{tenant}"),
         _ => assert_eq!(change, (-5, 5), "{tenant}"),
+    }
+}
+
+/// Whatever was switched, a client decides with its one write on the bucket: it reads no level's config and makes no
+/// transaction. Another write is the adjustment, and once more when it learns of a bypass or that one ended.
+fn assert_requests(expected: &str, sent: &[String]) {
+    let count = |name: &str| sent.iter().filter(|sent| *sent == name).count();
+    // A client that has just connected asks what to do when the table is away.
+    let (writes, reads) = (count("UpdateItem"), count("GetItem"));
+    assert!(
+        reads <= 1 && reads + writes == sent.len(),
+        "{expected}: {sent:?}"
+    );
+    match expected {
+        "disabled" => assert_eq!(writes, 3, "{sent:?}"),
+        _ => assert!((4..=5).contains(&writes), "{expected}: {sent:?}"),
     }
 }
 
@@ -130,6 +147,7 @@ async fn every_combination(shards: usize) {
         }
         assert_eq!(served.shards(id, "gpt-4").await.len(), shards);
     }
+    warm.requests();
     // The last step takes every switch away again.
     let steps = SAYS.map(|says| (says, &tenants[..]));
     for (resource, declared) in steps.into_iter().chain([(None, &[][..])]) {
