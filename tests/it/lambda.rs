@@ -6,6 +6,7 @@ mod fuzz;
 mod invoke;
 mod mutants;
 mod respond;
+mod resume;
 mod rig;
 mod rollback;
 mod runtime;
