@@ -8,6 +8,7 @@ mod mutants;
 mod respond;
 mod resume;
 mod rig;
+mod role;
 mod rollback;
 mod runtime;
 mod sink;
