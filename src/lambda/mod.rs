@@ -28,6 +28,7 @@ pub mod log;
 mod metrics;
 mod pipeline;
 mod respond;
+mod resume;
 mod source;
 mod summary;
 mod tables;
@@ -211,6 +212,7 @@ impl Function {
             summary: &summary,
             succeeded: answer.status() == Status::Success,
             duration_ms,
+            oldest_pending: None,
             at: self.clock().now(),
         });
         let Some(url) = &envelope.response_url else {

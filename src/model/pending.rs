@@ -30,6 +30,8 @@ pub struct Pending {
     pub owners: BTreeMap<String, Owner>,
     /// Whether the item has the owners map, empty or not.
     pub has_map: bool,
+    /// Since when it is owed; `None` was never recorded.
+    pub written: Option<EpochMs>,
 }
 
 impl Pending {

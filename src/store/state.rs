@@ -52,6 +52,23 @@ impl Store {
         Ok(names.collect::<Result<_, _>>()?)
     }
 
+    /// Every namespace in use, by name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the registry cannot be read.
+    pub async fn namespaces(&self) -> Result<BTreeMap<NamespaceName, NamespaceId>, StoreError> {
+        let items = self
+            .query_all("list the namespaces", &keys::reserved_pk(), "#NAMESPACE#")
+            .await?;
+        let mut namespaces = BTreeMap::new();
+        for item in &items {
+            if let Some(id) = table::namespace::decode_id(item)? {
+                namespaces.insert(table::namespace::decode_name(item)?, id);
+            }
+        }
+        Ok(namespaces)
+    }
+
     /// Everything a plan needs to know about a namespace: the levels that are declared and those
     /// that the record manages.
     ///

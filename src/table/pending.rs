@@ -8,6 +8,8 @@ use crate::model::{EpochMs, FanoutKind, Level, NamespaceId, Owed, Owner, Pending
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::BTreeMap;
 
+/// Since when a fan-out is owed.
+const WRITTEN: &str = "written_ms";
 /// The map from apply token to lease.
 pub const OWNERS: &str = "owners";
 /// An owner's lease within the map.
@@ -49,7 +51,7 @@ pub fn encode_new(
             "target".to_owned(),
             text(owed.level.target().unwrap_or_default()),
         ),
-        ("written_ms".to_owned(), number(at)),
+        (WRITTEN.to_owned(), number(at)),
         (OWNERS.to_owned(), AttributeValue::M(owners)),
     ])
 }
@@ -75,6 +77,7 @@ pub fn decode(item: &Item) -> Result<Pending, ItemError> {
         owed: Owed { level, kind },
         owners: owners(reader)?,
         has_map: item.contains_key(OWNERS),
+        written: reader.whole(WRITTEN)?.map(EpochMs),
     })
 }
 

@@ -29,6 +29,7 @@ mod store_connect;
 mod store_create;
 mod store_embedded;
 mod table;
+mod templates;
 mod transport;
 mod ttl;
 mod unwritten;
