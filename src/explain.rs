@@ -8,7 +8,7 @@ use crate::model::resolve::{self, Step, Walk};
 use crate::model::{
     AccessMode, EntityId, EpochMs, Level, LevelConfig, NamespaceId, ResourceName, StoredLevel, Zone,
 };
-use crate::report::LevelName;
+use crate::report::{LevelName, PendingReport};
 use crate::store::{BucketStamps, Store, StoreError};
 pub use now::{LimitNow, WindowNow};
 use serde::Serialize;
@@ -30,6 +30,9 @@ pub struct Explanation {
     pub cascade: CascadeWalk,
     /// What each bucket carries, by shard. Empty when the entity never used the resource.
     pub shards: Vec<Shard>,
+    /// Fan-outs of deciding levels that earlier applies left unfinished: until they land, a bucket may
+    /// show something else.
+    pub pending: Vec<PendingReport>,
 }
 
 /// The walk for access.
@@ -139,10 +142,11 @@ pub async fn explain(
 ) -> Result<Explanation, StoreError> {
     let levels = resolve::levels(entity, resource);
     let only = BTreeSet::from([entity.clone()]);
-    let (stored, mut owners, stamps) = tokio::try_join!(
+    let (stored, mut owners, stamps, pending) = tokio::try_join!(
         store.levels(ns, levels.iter().map(|(_, level)| level)),
         store.owners(ns, &only),
         store.shard_stamps(ns, entity, resource),
+        store.pending(ns),
     )?;
     let now = clock.now();
     let owner = owners.remove(entity).transpose()?;
@@ -173,6 +177,11 @@ pub async fn explain(
         shards: stamps
             .iter()
             .map(|(shard, stamps)| shard_report(*shard, *stamps, access.mode, now))
+            .collect(),
+        pending: pending
+            .iter()
+            .filter(|pending| levels.iter().any(|(_, level)| *level == pending.owed.level))
+            .map(|pending| PendingReport::at(pending, now))
             .collect(),
     })
 }

@@ -93,7 +93,8 @@ pub async fn apply(
     let resumed = if plan.pending.is_empty() {
         Vec::new()
     } else {
-        pending::claim(store, &ns, &run.claim).await?
+        let found = store.pending(&ns).await?;
+        pending::claim(store, &ns, &found, &run.claim).await?
     };
     let joined = run.joined(&resumed);
     let owed: BTreeSet<Owed> = plan.owed.iter().chain(&joined).cloned().collect();
@@ -114,7 +115,7 @@ pub async fn apply(
     let pending = if due.is_empty() && plan.pending.is_empty() {
         0
     } else {
-        run.still_pending(&outcomes, &joined).await
+        run.still_pending(&outcomes).await
     };
     Ok(run.report(&writes, &outcomes, resumed.len(), pending, errors, began))
 }
@@ -140,22 +141,12 @@ impl Run<'_> {
         held.cloned().collect()
     }
 
-    /// How many fan-outs are still owed. Of what another apply holds, those that landed here as
-    /// well are not: whatever that apply has yet to write, it fans out itself.
-    async fn still_pending(&self, outcomes: &[Outcome], joined: &BTreeSet<Owed>) -> usize {
-        let Ok(pending) = self.store.pending(self.ns).await else {
-            return self.guarded.plan().pending.len();
-        };
-        let landed = |owed: &Owed| {
-            joined.contains(owed)
-                && outcomes
-                    .iter()
-                    .any(|outcome| outcome.owed == *owed && outcome.has_landed())
-        };
-        pending
-            .iter()
-            .filter(|pending| !landed(&pending.owed))
-            .count()
+    /// How many fan-outs are still owed.
+    async fn still_pending(&self, outcomes: &[Outcome]) -> usize {
+        match self.store.pending(self.ns).await {
+            Ok(left) => pending::still_owed(&left, self.options, outcomes).len(),
+            Err(_) => self.guarded.plan().pending.len(),
+        }
     }
 
     /// Before levels appear or switches are set, the record says that they are this manifest's:

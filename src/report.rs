@@ -3,7 +3,7 @@
 
 use crate::affected::Affected;
 use crate::fanout::{Ended, Outcome};
-use crate::model::{AccessMode, FanoutKind, Level, LevelConfig, Owed};
+use crate::model::{AccessMode, EpochMs, FanoutKind, Level, LevelConfig, Owed, Pending};
 use crate::plan::{Action, Danger, Difference, Plan, Refusal, differences};
 use serde::Serialize;
 use serde_json::Value;
@@ -76,6 +76,28 @@ impl From<&Owed> for OwedReport {
         OwedReport {
             kind: owed.kind,
             name: LevelName::from(&owed.level),
+        }
+    }
+}
+
+/// One fan-out that an earlier apply left unfinished.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PendingReport {
+    /// What is owed.
+    #[serde(flatten)]
+    pub owed: OwedReport,
+    /// Until when an apply that may still be running holds it, in milliseconds since 1970; null
+    /// when whoever comes next may take it over.
+    pub held_until: Option<EpochMs>,
+}
+
+impl PendingReport {
+    /// How a pending fan-out stands at an instant.
+    pub fn at(pending: &Pending, now: EpochMs) -> Self {
+        let leases = pending.owners.values().filter_map(|owner| owner.lease);
+        PendingReport {
+            owed: OwedReport::from(&pending.owed),
+            held_until: leases.filter(|lease| *lease >= now).max(),
         }
     }
 }
@@ -257,16 +279,25 @@ impl From<&Outcome> for FanoutReport {
 pub struct ResumeReport {
     /// How many were taken over.
     pub resumed: usize,
+    /// How many were run as well while another apply holds them.
+    pub joined: usize,
     /// Buckets written by all of them together.
     pub stamped: u64,
     /// Fan-outs still owed, by whomever.
-    pub pending: usize,
+    pub pending: Vec<PendingReport>,
     /// The fan-outs that ran.
     pub fanouts: Vec<FanoutReport>,
     /// What failed, one line each.
     pub errors: Vec<String>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+}
+
+impl ResumeReport {
+    /// Whether nothing failed and nothing is owed any more.
+    pub fn is_complete(&self) -> bool {
+        self.errors.is_empty() && self.pending.is_empty()
+    }
 }
 
 /// What an apply did.

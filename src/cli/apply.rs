@@ -7,11 +7,10 @@ use super::connect::{self, Purpose, Target};
 use super::error::CliError;
 use super::exit::Exit;
 use super::plan::{self, Planned, Refusals};
-use super::progress::Bars;
 use super::render::{markdown, text};
 use super::saved::SavedPlan;
+use super::work::Work;
 use super::{Context, files, prompt};
-use crate::fanout::Settings;
 use crate::manifest::Manifest;
 use crate::plan::{GuardedPlan, PlanOptions};
 use crate::reconcile::{self, ApplyOptions};
@@ -141,25 +140,17 @@ async fn carry_out(
     planned: Vec<Planned>,
     options: PlanOptions,
 ) -> Result<Exit, CliError> {
-    let bars = Bars::new(&context.out);
-    let stop = context.interrupts.be_graceful();
-    let hint = tokio::spawn(stopping(context.interrupts.clone(), context.out.clone()));
-    let settings = Settings {
-        concurrency: usize::from(args.concurrency),
-        settle: args.settle,
-        stop: stop.clone(),
-        ..Settings::default()
-    };
+    let work = Work::begin(context, &args.work);
     let mut reports = Vec::new();
     let mut failure = None;
     let wanted = planned.len();
     for one in planned {
-        if stop.is_set() {
+        if work.settings.stop.is_set() {
             break;
         }
         let apply_options = ApplyOptions {
             principal: target.principal.clone(),
-            fanout: settings.clone(),
+            fanout: work.settings.clone(),
             full: options.full,
             join: true,
             warnings: one.report.warnings.clone(),
@@ -171,7 +162,7 @@ async fn carry_out(
                 &context.clock,
                 &guarded,
                 &apply_options,
-                &bars,
+                &work.bars,
             )
             .await
             .map_err(CliError::from),
@@ -188,8 +179,7 @@ async fn carry_out(
             }
         }
     }
-    hint.abort();
-    context.interrupts.be_abrupt();
+    work.end();
     finish(context, &reports, wanted, failure)
 }
 
@@ -205,11 +195,6 @@ fn guarded(args: &args::Apply, one: Planned) -> Result<GuardedPlan, CliError> {
     // The fingerprint was compared when the plan was made, and this is that plan.
     let policy = plan::policy(&args.guards, None);
     one.plan.guard(&policy).map_err(refused)
-}
-
-async fn stopping(interrupts: super::Interrupts, out: super::Output) {
-    interrupts.asked().await;
-    out.say("Stopping after the requests under way. Once more to stop at once.");
 }
 
 fn print(context: &Context, report: &ApplyReport) -> Result<(), CliError> {

@@ -24,7 +24,7 @@ Examples:
   zae-limits -n rate-limits explain user-123 gpt-4
 
 Exit codes: 0 done, 1 error, 2 changes (--detailed-exitcode), 3 a guard refused, 4 stale plan or
-concurrent apply, 5 partly applied, 7 you said no, 64 wrong usage, 65 bad manifest, 130/143 signals."
+concurrent apply, 5 partly applied or pending, 7 you said no, 64 wrong usage, 65 bad manifest, 130/143 signals."
 )]
 pub(super) struct Cli {
     #[command(flatten)]
@@ -119,6 +119,8 @@ pub(super) enum Command {
     Plan(Plan),
     /// Bring a table to what manifests declare
     Apply(Apply),
+    /// Finish what interrupted applies left: their fan-outs, from the table, without a manifest
+    Resume(Resume),
     /// Show who decides for an entity and a resource, and what its buckets carry
     Explain(Explain),
     /// Work with the embedded store
@@ -139,6 +141,7 @@ impl Command {
             Command::Validate(_) => "validate",
             Command::Plan(_) => "plan",
             Command::Apply(_) => "apply",
+            Command::Resume(_) => "resume",
             Command::Explain(_) => "explain",
             #[cfg(feature = "local")]
             Command::Local { command } => match command {
@@ -268,6 +271,27 @@ pub(super) struct Apply {
     pub(super) planning: Planning,
     #[command(flatten)]
     pub(super) guards: Guards,
+    #[command(flatten)]
+    pub(super) work: Work,
+}
+
+/// `resume`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  zae-limits --local resume
+  zae-limits -n rate-limits -N tenant-alpha resume
+
+It needs no manifest: a fan-out brings to the buckets what the table's config says. What an apply that
+may still be running holds is run beside it, and stays recorded until that apply is certainly gone.")]
+pub(super) struct Resume {
+    #[command(flatten)]
+    pub(super) work: Work,
+}
+
+/// How fan-outs run.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Work {
     /// How long after the config writes the last pass looks for buckets that slipped through
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds, help_heading = "Fan-outs")]
     pub(super) settle: Duration,

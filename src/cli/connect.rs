@@ -19,6 +19,8 @@ pub(super) enum Purpose {
     Read,
     /// Write. The embedded store is made on first use.
     Write,
+    /// Write. A store that is not there is an error.
+    WriteExisting,
 }
 
 /// A store that answers, and who asks it.
@@ -104,7 +106,7 @@ async fn remote(context: &Context, purpose: Purpose) -> Result<Target, CliError>
     let connected = connection.open().await?;
     let store = Store::new(connected.client.clone(), connected.place(table));
     store.first_contact().await?;
-    if purpose != Purpose::Write {
+    if matches!(purpose, Purpose::Read | Purpose::ReadOrEmpty) {
         return Ok(Target {
             store,
             principal: None,

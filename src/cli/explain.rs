@@ -2,12 +2,13 @@
 
 use super::Context;
 use super::args::{self, Format};
-use super::connect::{self, Purpose, Target};
+use super::connect::{self, Purpose};
 use super::error::CliError;
 use super::exit::Exit;
+use super::namespace;
 use super::render::explain as render;
 use crate::explain::explain;
-use crate::model::{EntityId, NamespaceId, NamespaceName, ResourceName};
+use crate::model::{EntityId, ResourceName};
 use serde_json::json;
 
 pub(super) async fn run(context: &Context, args: &args::Explain) -> Result<Exit, CliError> {
@@ -17,7 +18,7 @@ pub(super) async fn run(context: &Context, args: &args::Explain) -> Result<Exit,
         .map_err(|error| CliError::usage(format!("resource {:?}: {error}", args.resource)))?;
     let named = connect::namespace(&context.global)?;
     let target = connect::open(context, Purpose::Read).await?;
-    let (name, ns) = namespace(&target, named).await?;
+    let (name, ns) = namespace::registered(&target, named).await?;
     let explanation = explain(&target.store, &context.clock, &ns, &entity, &resource).await?;
     match context.out.format {
         Format::Json => {
@@ -30,9 +31,11 @@ pub(super) async fn run(context: &Context, args: &args::Explain) -> Result<Exit,
             });
             context.out.document("explain", body)?;
         }
-        Format::Markdown => context
-            .out
-            .answer(&render::markdown(&explanation, name.as_str()))?,
+        Format::Markdown => {
+            let now = context.clock.now();
+            let text = render::markdown(&explanation, name.as_str(), now);
+            context.out.answer(&text)?;
+        }
         Format::Text => {
             let heading = render::Heading {
                 namespace: name.as_str(),
@@ -49,60 +52,4 @@ pub(super) async fn run(context: &Context, args: &args::Explain) -> Result<Exit,
         }
     }
     Ok(Exit::Done)
-}
-
-/// The namespace that was named, or the only one there is.
-async fn namespace(
-    target: &Target,
-    named: Option<NamespaceName>,
-) -> Result<(NamespaceName, NamespaceId), CliError> {
-    let registered = async || -> Result<Vec<NamespaceName>, CliError> {
-        Ok(target.store.namespace_names().await?.into_iter().collect())
-    };
-    let name = match named {
-        Some(name) => name,
-        None => match &registered().await?[..] {
-            [only] => only.clone(),
-            [] => {
-                return Err(CliError::NoNamespaces {
-                    table: target.table().to_owned(),
-                    host: target.host().to_owned(),
-                });
-            }
-            several => {
-                return Err(CliError::usage(format!(
-                    "which namespace? pass --namespace with one of {}",
-                    quoted(several)
-                )));
-            }
-        },
-    };
-    match target.store.namespace_id(&name).await? {
-        Some(ns) => Ok((name, ns)),
-        None => {
-            let registered = registered().await?;
-            let remedy = if registered.is_empty() {
-                "apply a manifest first".to_owned()
-            } else {
-                format!(
-                    "use one of {}, or apply its manifest first",
-                    quoted(&registered)
-                )
-            };
-            Err(CliError::NoNamespace {
-                name: name.to_string(),
-                table: target.table().to_owned(),
-                host: target.host().to_owned(),
-                remedy,
-            })
-        }
-    }
-}
-
-fn quoted(names: &[NamespaceName]) -> String {
-    let names: Vec<String> = names
-        .iter()
-        .map(|name| format!("{:?}", name.as_str()))
-        .collect();
-    names.join(", ")
 }

@@ -14,13 +14,16 @@ mod files;
 mod interrupt;
 #[cfg(feature = "local")]
 mod local;
+mod namespace;
 mod output;
 mod plan;
 mod progress;
 mod prompt;
 mod render;
+mod resume;
 mod saved;
 mod validate;
+mod work;
 
 use crate::clock::Clock;
 use args::{Cli, Command};
@@ -136,6 +139,7 @@ async fn dispatch(context: &Context, command: Command) -> Result<Exit, CliError>
         Command::Validate(args) => validate::run(context, &args),
         Command::Plan(args) => plan::run(context, &args).await,
         Command::Apply(args) => apply::run(context, &args).await,
+        Command::Resume(args) => resume::run(context, &args).await,
         Command::Explain(args) => explain::run(context, &args).await,
         #[cfg(feature = "local")]
         Command::Local { command } => local::run(context, &command).await,

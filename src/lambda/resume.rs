@@ -75,7 +75,7 @@ impl Function {
         let tally = Tally {
             resumed: report.resumed,
             stamped: report.stamped,
-            pending: report.pending,
+            pending: report.pending.len(),
             failed: 0,
             errors: report.errors,
         };

@@ -6,8 +6,8 @@
 use super::ApplyOptions;
 use crate::clock::Clock;
 use crate::fanout::{Fanouts, Outcome, Progress};
-use crate::model::{EpochMs, NamespaceId, Owed};
-use crate::report::{FanoutReport, ResumeReport};
+use crate::model::{EpochMs, NamespaceId, Owed, Pending};
+use crate::report::{FanoutReport, PendingReport, ResumeReport};
 use crate::store::{Claim, Store, StoreError};
 use futures::{StreamExt, stream};
 use std::collections::BTreeSet;
@@ -20,7 +20,8 @@ const LEASE_MARGIN_MS: u64 = 60_000;
 /// Shares taken over at once.
 const CLAIMS: usize = 8;
 
-/// Takes over the fan-outs of applies that are gone, and runs them. Writes no level and no record.
+/// Takes over the fan-outs of applies that are gone, and runs them; with [`ApplyOptions::join`] those
+/// that another apply holds too. Writes no level and no record.
 ///
 /// # Errors
 /// [`StoreError`] when what is pending cannot be read or taken over. Later failures are in the report.
@@ -33,19 +34,53 @@ pub async fn resume(
 ) -> Result<ResumeReport, StoreError> {
     let began = clock.now();
     let share = new_claim(options, began);
-    let due: BTreeSet<Owed> = claim(store, ns, &share).await?.into_iter().collect();
+    let found = store.pending(ns).await?;
+    let taken = claim(store, ns, &found, &share).await?;
+    let held = found.iter().map(|pending| &pending.owed);
+    let joined: BTreeSet<Owed> = held
+        .filter(|owed| options.join && !taken.contains(owed))
+        .cloned()
+        .collect();
+    let due: BTreeSet<Owed> = taken.iter().chain(&joined).cloned().collect();
     let fanouts = Fanouts::new(store, ns, clock, &options.fanout, progress);
     let outcomes = fanouts.run(&due, began).await;
+    let ours = outcomes
+        .iter()
+        .filter(|outcome| !joined.contains(&outcome.owed));
     let mut errors: Vec<String> = unfinished(&outcomes).collect();
-    errors.extend(settle(store, ns, &share, &outcomes, clock.now()).await);
+    errors.extend(settle(store, ns, &share, ours, clock.now()).await);
+    let left = store.pending(ns).await.unwrap_or_else(|error| {
+        errors.push(error.to_string());
+        found
+    });
+    let now = clock.now();
+    let left = still_owed(&left, options, &outcomes).into_iter();
     Ok(ResumeReport {
-        resumed: due.len(),
+        resumed: taken.len(),
+        joined: joined.len(),
         stamped: outcomes.iter().map(|outcome| outcome.tally.stamped).sum(),
-        pending: store.pending(ns).await?.len(),
+        pending: left.map(|left| PendingReport::at(left, now)).collect(),
         fanouts: outcomes.iter().map(FanoutReport::from).collect(),
         errors,
-        duration_ms: clock.now().0.saturating_sub(began.0),
+        duration_ms: now.0.saturating_sub(began.0),
     })
+}
+
+/// What of the pending fan-outs is still owed. Of what another apply holds, those that were joined and
+/// landed here are not: whatever that apply has yet to write, it fans out itself.
+pub(super) fn still_owed<'p>(
+    pending: &'p [Pending],
+    options: &ApplyOptions,
+    outcomes: &[Outcome],
+) -> Vec<&'p Pending> {
+    let landed = outcomes
+        .iter()
+        .filter(|outcome| options.join && outcome.has_landed());
+    let landed: BTreeSet<&Owed> = landed.map(|outcome| &outcome.owed).collect();
+    let left = pending
+        .iter()
+        .filter(|pending| !landed.contains(&pending.owed));
+    left.collect()
 }
 
 /// The share of a run that begins now, in whatever it owes.
@@ -68,9 +103,9 @@ pub(super) fn new_claim(options: &ApplyOptions, now: EpochMs) -> Claim {
 pub(super) async fn claim(
     store: &Store,
     ns: &NamespaceId,
+    pending: &[Pending],
     share: &Claim,
 ) -> Result<Vec<Owed>, StoreError> {
-    let pending = store.pending(ns).await?;
     // Gathered first: a stream of closures over references is not `Send`.
     let claims: Vec<_> = pending
         .iter()
@@ -112,15 +147,16 @@ pub(super) async fn give_back(
 
 /// Gives up what landed, and ends the lease of what did not, so that the next apply takes it
 /// over at once.
-pub(super) async fn settle(
+pub(super) async fn settle<'o>(
     store: &Store,
     ns: &NamespaceId,
     share: &Claim,
-    outcomes: &[Outcome],
+    outcomes: impl IntoIterator<Item = &'o Outcome>,
     now: EpochMs,
 ) -> Vec<String> {
-    let (landed, left): (Vec<&Outcome>, Vec<&Outcome>) =
-        outcomes.iter().partition(|outcome| outcome.has_landed());
+    let (landed, left): (Vec<&Outcome>, Vec<&Outcome>) = outcomes
+        .into_iter()
+        .partition(|outcome| outcome.has_landed());
     let owed = |outcomes: Vec<&Outcome>| -> Vec<Owed> {
         let owed = outcomes.into_iter().map(|outcome| outcome.owed.clone());
         owed.collect()
@@ -143,6 +179,6 @@ pub(super) fn unfinished(outcomes: &[Outcome]) -> impl Iterator<Item = String> {
             failed => format!(" ({failed} of {})", report.found),
         };
         let (owed, ended) = (&outcome.owed, report.ended);
-        format!("{owed}: {ended}{count}; it stays pending, the next apply retries it")
+        format!("{owed}: {ended}{count}; it stays pending, the next run retries it")
     })
 }

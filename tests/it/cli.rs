@@ -7,6 +7,7 @@ mod explain;
 mod guards;
 mod local;
 mod reach;
+mod resume;
 mod signals;
 mod story;
 mod streams;

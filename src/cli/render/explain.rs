@@ -3,10 +3,11 @@
 use super::markdown::{code, row, safe as safe_markdown};
 use super::rows::{level_summary, level_text};
 use super::text::safe;
-use super::{now, paint};
+use super::{now, paint, resume};
 use crate::explain::{CascadeWalk, Explanation, Part, Shard, StepReport, Verdict};
 use crate::model::resolve::Step;
-use crate::model::{AccessMode, EpochMs};
+use crate::model::{AccessMode, EpochMs, FanoutKind};
+use crate::report::PendingReport;
 use serde_json::json;
 use std::fmt::Write;
 
@@ -66,13 +67,21 @@ pub(in crate::cli) fn text(
             "{} shard {}: {}",
             verdict_marker(shard.verdict),
             shard.shard,
-            shard_sentence(shard, explanation.access.mode, now)
+            shard_sentence(shard, explanation, now)
         );
         let line = match shard.verdict {
             Verdict::Mismatch => paint::DANGER.when(colours, &line),
             Verdict::Match | Verdict::Expired => line,
         };
         let _ = write!(out, "\n  {line}");
+    }
+    if !explanation.pending.is_empty() {
+        let pending =
+            "Pending: fan-outs of earlier applies, so the buckets may lag behind the above";
+        let _ = write!(out, "\n\n{}", paint::CHANGED.when(colours, pending));
+    }
+    for pending in &explanation.pending {
+        let _ = write!(out, "\n  {}", resume::pending_text(pending, now));
     }
     out
 }
@@ -185,7 +194,8 @@ fn verdict_marker(verdict: Verdict) -> &'static str {
     }
 }
 
-fn shard_sentence(shard: &Shard, demanded: AccessMode, now: EpochMs) -> String {
+fn shard_sentence(shard: &Shard, explanation: &Explanation, now: EpochMs) -> String {
+    let demanded = explanation.access.mode;
     let shows = match (shard.shows, shard.bypass_until) {
         (AccessMode::Bypass, Some(until)) if until > now => {
             let left = until.0.saturating_sub(now.0).div_ceil(1000);
@@ -196,7 +206,13 @@ fn shard_sentence(shard: &Shard, demanded: AccessMode, now: EpochMs) -> String {
     match shard.verdict {
         Verdict::Match => format!("{shows}, as it must"),
         Verdict::Mismatch => {
-            format!("{shows}, and it must show {demanded}: apply with --full to mend it")
+            let is_pending = |pending: &PendingReport| pending.owed.kind == FanoutKind::Access;
+            let remedy = if explanation.pending.iter().any(is_pending) {
+                "run resume"
+            } else {
+                "apply with --full"
+            };
+            format!("{shows}, and it must show {demanded}: {remedy} to mend it")
         }
         Verdict::Expired => {
             format!("{shows}, run out; the next request asks the config and gets {demanded}")
@@ -205,7 +221,7 @@ fn shard_sentence(shard: &Shard, demanded: AccessMode, now: EpochMs) -> String {
 }
 
 /// An explanation in Markdown.
-pub(in crate::cli) fn markdown(explanation: &Explanation, namespace: &str) -> String {
+pub(in crate::cli) fn markdown(explanation: &Explanation, namespace: &str, now: EpochMs) -> String {
     let mut out = format!(
         "### {} on {} in {}\n\n**Access:** {}\n\n",
         code(explanation.entity.as_str()),
@@ -239,6 +255,10 @@ pub(in crate::cli) fn markdown(explanation: &Explanation, namespace: &str) -> St
             Verdict::Expired => "run out",
         };
         let _ = write!(out, "\n- shard {}: {}, {verdict}", shard.shard, shard.shows);
+    }
+    for pending in &explanation.pending {
+        let pending = safe_markdown(&resume::pending_text(pending, now));
+        let _ = write!(out, "\n- pending: {pending}");
     }
     out.trim_end().to_owned()
 }

@@ -7,6 +7,7 @@ pub(super) mod explain;
 pub(super) mod markdown;
 mod now;
 pub(super) mod paint;
+pub(super) mod resume;
 pub(super) mod rows;
 pub(super) mod snippet;
 pub(super) mod text;

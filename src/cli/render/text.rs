@@ -161,10 +161,7 @@ pub(in crate::cli) fn apply(report: &ApplyReport, verbose: bool, colours: bool) 
         text.push('\n');
     }
     for fanout in &report.fanouts {
-        let _ = write!(text, "\n  {}", fanout_line(report, fanout, verbose));
-        for sample in &fanout.samples {
-            let _ = write!(text, "\n      {}", safe(sample));
-        }
+        write_fanout(&mut text, fanout, &fanout_effect(report, fanout), verbose);
     }
     if report.resumed > 0 {
         let _ = write!(
@@ -195,10 +192,23 @@ pub(in crate::cli) fn counts(report: &ApplyReport) -> String {
     )
 }
 
-fn fanout_line(report: &ApplyReport, fanout: &FanoutReport, verbose: bool) -> String {
+/// One fan-out, and below it the buckets that could not be written.
+pub(in crate::cli) fn write_fanout(
+    text: &mut String,
+    fanout: &FanoutReport,
+    effect: &str,
+    verbose: bool,
+) {
+    let _ = write!(text, "\n  {}", fanout_line(fanout, effect, verbose));
+    for sample in &fanout.samples {
+        let _ = write!(text, "\n      {}", safe(sample));
+    }
+}
+
+fn fanout_line(fanout: &FanoutReport, effect: &str, verbose: bool) -> String {
     let marker = if fanout.landed { " " } else { "!" };
     let level = safe(&level_text(&fanout.owed.name));
-    let mut line = format!("{marker} {level}: {}", fanout_effect(report, fanout));
+    let mut line = format!("{marker} {level}: {effect}");
     let rest = fanout
         .found
         .saturating_sub(fanout.stamped + fanout.vanished + fanout.failed);
