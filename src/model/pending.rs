@@ -30,6 +30,9 @@ pub struct Pending {
     pub owners: BTreeMap<String, Owner>,
     /// Whether the item has the owners map, empty or not.
     pub has_map: bool,
+    /// Whether nothing but the item's key reads. It has no owners then, and whoever takes it over
+    /// writes it anew.
+    pub damaged: bool,
 }
 
 impl Pending {

@@ -15,6 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// 400 KiB; the rest is room for attribute overhead.
 const ITEM_BUDGET: usize = 350 * 1024;
 
+/// More overflow items than any namespace needs: a count above it is not read as so many keys.
+const MOST_OVERFLOW: usize = 10_000;
+
 const OVERFLOW: &str = "overflow";
 const SWITCHES: &str = "switches";
 const ENTITIES: &str = "managed_entities";
@@ -183,15 +186,24 @@ fn encode_owner(owner: &ManifestOwner) -> AttributeValue {
 pub fn overflow_count(main: &Item) -> Result<usize, ItemError> {
     let reader = Reader::new(main);
     let count = reader.whole(OVERFLOW)?.unwrap_or(0);
-    usize::try_from(count).map_err(|_| reader.error(OVERFLOW, "is out of range"))
+    usize::try_from(count)
+        .ok()
+        .filter(|count| *count <= MOST_OVERFLOW)
+        .ok_or_else(|| reader.error(OVERFLOW, format!("is {count}, more than there can be")))
 }
 
 /// Reads the record back from its items.
 ///
 /// # Errors
-/// [`ItemError`] when an item does not read.
+/// [`ItemError`] when an item does not read, or one is missing: what it listed would otherwise be
+/// forgotten, and never be deleted.
 pub fn decode(items: &RecordItems) -> Result<ProvisionerRecord, ItemError> {
     let reader = Reader::new(&items.main);
+    let (counted, found) = (overflow_count(&items.main)?, items.overflow.len());
+    if found != counted {
+        let problem = format!("counts {counted} items, of which {found} are there");
+        return Err(reader.error(OVERFLOW, problem));
+    }
     let mut managed = BTreeSet::new();
     if reader.boolean("managed_system")?.unwrap_or(false) {
         managed.insert(Level::System);

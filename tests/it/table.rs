@@ -445,7 +445,8 @@ fn a_pending_item_reads_back_in_both_shapes() {
         Pending {
             owed: a_pending(),
             owners: BTreeMap::from([("token-a".into(), owner)]),
-            has_map: true
+            has_map: true,
+            damaged: false,
         }
     );
 
@@ -467,7 +468,8 @@ fn a_pending_item_reads_back_in_both_shapes() {
         Pending {
             owed: a_pending(),
             owners: BTreeMap::from([("token-b".into(), owner)]),
-            has_map: false
+            has_map: false,
+            damaged: false,
         }
     );
 }
@@ -487,6 +489,7 @@ fn only_shares_of_applies_that_are_gone_are_taken_over() {
         owed: a_pending(),
         owners,
         has_map: true,
+        damaged: false,
     };
     let update = pending::claim_update(&shared, "mine", EpochMs(200), false, EpochMs(100));
     assert_eq!(update.expression, "SET #o.#me = :entry REMOVE #o.#t0");
