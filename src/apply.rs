@@ -129,8 +129,7 @@ impl Writer<'_> {
     ) -> Result<(), StoreError> {
         let owed = moved.iter().flat_map(|item| {
             let level = &item.change.level;
-            let before = item.before.as_ref().map(|stored| &stored.config);
-            fanouts_of(level, before, item.after.as_ref())
+            fanouts_of(level, item.before.as_ref(), item.after.as_ref())
                 .into_iter()
                 .map(|kind| Owed {
                     level: level.clone(),

@@ -4,10 +4,11 @@
 use crate::affected::Affected;
 use crate::fanout::{Ended, Outcome};
 use crate::model::{AccessMode, EpochMs, FanoutKind, Level, LevelConfig, Owed, Pending};
-use crate::plan::{Action, Danger, Difference, Plan, Refusal, differences};
+use crate::plan::{Action, Danger, Difference, Fate, Plan, Refusal, Unreadable, differences};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The version of the JSON that reports serialise to.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -40,9 +41,11 @@ pub struct ChangeReport {
     pub name: LevelName,
     /// What a reader must not overlook.
     pub dangers: Vec<Danger>,
-    /// The fields that differ. Empty when only index keys or spelling are brought in line.
+    /// The fields that differ. Empty when only index keys or spelling are brought in line. A field that
+    /// could not be read counts as absent.
     pub differences: Vec<Difference>,
-    /// The stored level, as a manifest would declare it; null for a create.
+    /// The stored level, as a manifest would declare it; null for a create, and for one that does not
+    /// read.
     pub before: Value,
     /// The level to come; null for a delete.
     pub after: Value,
@@ -102,6 +105,49 @@ impl PendingReport {
     }
 }
 
+/// A stored item that does not read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UnreadableReport {
+    /// The level that it is of; left out for one that should say what is pending.
+    #[serde(flatten)]
+    pub name: Option<LevelName>,
+    /// Its key.
+    pub item: String,
+    /// Which attribute, and what is wrong with it.
+    pub problem: String,
+    /// What becomes of it.
+    pub fate: Fate,
+    /// What becomes of it, and what to do.
+    pub remedy: &'static str,
+}
+
+impl From<&Unreadable> for UnreadableReport {
+    fn from(unreadable: &Unreadable) -> Self {
+        UnreadableReport {
+            name: unreadable.level.as_ref().map(LevelName::from),
+            item: unreadable.damage.item.clone(),
+            problem: unreadable.damage.problem.clone(),
+            fate: unreadable.fate,
+            remedy: unreadable.remedy(),
+        }
+    }
+}
+
+impl fmt::Display for UnreadableReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(LevelName {
+                level,
+                target: Some(target),
+            }) => write!(f, "{level} {target}")?,
+            Some(LevelName { level, .. }) => f.write_str(level)?,
+            None => f.write_str("a pending fan-out")?,
+        }
+        let (item, problem, remedy) = (&self.item, &self.problem, self.remedy);
+        write!(f, " cannot be read (item {item}: {problem}): {remedy}")
+    }
+}
+
 /// A switch set outside the manifest, and kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeptReport {
@@ -133,6 +179,8 @@ pub struct PlanReport {
     pub changes: Vec<ChangeReport>,
     /// Switches that stay although the manifest does not name them.
     pub kept: Vec<KeptReport>,
+    /// Stored items that do not read, and what becomes of each.
+    pub unreadable: Vec<UnreadableReport>,
     /// The fan-outs that the changes owe.
     pub fanouts: Vec<OwedReport>,
     /// Fan-outs that earlier applies left unfinished.
@@ -164,6 +212,7 @@ impl PlanReport {
             unchanged: plan.unchanged,
             changes,
             kept: kept.collect(),
+            unreadable: plan.unreadable.iter().map(UnreadableReport::from).collect(),
             fanouts: plan.owed.iter().map(OwedReport::from).collect(),
             pending: plan.pending.iter().map(OwedReport::from).collect(),
             warnings,
@@ -193,6 +242,13 @@ impl PlanReport {
         self.fanouts.len() + others.count()
     }
 
+    /// Everything that a reader should know and that changes nothing: about the manifest, and about
+    /// items that do not read.
+    pub fn all_warnings(&self) -> impl Iterator<Item = String> {
+        let unreadable = self.unreadable.iter().map(ToString::to_string);
+        self.warnings.iter().cloned().chain(unreadable)
+    }
+
     /// Whether an apply would write no level and owe no fan-out.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.fanouts.is_empty() && self.pending.is_empty()
@@ -206,7 +262,10 @@ fn change_report(change: &crate::plan::Change) -> ChangeReport {
         name: LevelName::from(&change.level),
         dangers: change.dangers.clone(),
         differences: differences(change.before_config(), change.after.as_ref()),
-        before: side(change.before_config()),
+        before: match change.damage() {
+            None => side(change.before_config()),
+            Some(_) => Value::Null,
+        },
         after: side(change.after.as_ref()),
         affected: Vec::new(),
     }

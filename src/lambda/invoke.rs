@@ -7,7 +7,7 @@ use super::budget::Budget;
 use super::event::Event;
 use super::failure::{Failure, Spelling};
 use super::pipeline::Intent;
-use super::summary::Summary;
+use super::summary::{self, Summary};
 use super::{Function, FunctionError, log, metrics, source};
 use crate::manifest::{Manifest, OutOfBand, parse_json};
 use crate::model::{ManifestOwner, NamespaceId, NamespaceName};
@@ -242,7 +242,7 @@ async fn planned(intent: &Intent<'_>, full: bool) -> Result<(Value, Summary), Fa
         status: Some("planned"),
         unchanged: report.unchanged,
         pending: report.pending.len(),
-        warnings: report.warnings.len() + report.kept.len(),
+        warnings: summary::warnings(&report),
         fingerprint: report.fingerprint.clone(),
         ..Summary::default()
     };
@@ -288,7 +288,7 @@ fn described(status: &str, report: &PlanReport, full: bool) -> Value {
         "resumed": false,
         "pending": 0,
         "errors": [],
-        "warnings": report.warnings,
+        "warnings": report.all_warnings().collect::<Vec<_>>(),
         "fingerprint": report.fingerprint,
     })
 }

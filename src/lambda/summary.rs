@@ -2,7 +2,7 @@
 //!
 //! Counts, never lists: an answer is at most 4,096 bytes, whatever the manifest holds.
 
-use crate::report::{ApplyReport, Status};
+use crate::report::{ApplyReport, PlanReport, Status};
 use serde_json::{Map, Value};
 
 /// The counts of one request. Levels unless they say otherwise.
@@ -22,7 +22,8 @@ pub struct Summary {
     pub stamped: u64,
     /// Fan-outs that are still owed.
     pub pending: usize,
-    /// Warnings about the manifest, and switches kept although it does not name them.
+    /// Warnings about the manifest and about stored items, and switches kept although it does not name
+    /// them.
     pub warnings: usize,
     /// Levels that could not be written.
     pub failed: usize,
@@ -56,7 +57,7 @@ impl Summary {
             unchanged: report.unchanged,
             stamped: report.stamped,
             pending: report.pending,
-            warnings: report.plan.warnings.len() + report.plan.kept.len(),
+            warnings: warnings(&report.plan),
             failed,
             fingerprint: report.plan.fingerprint.clone(),
             errors: report.errors.clone(),
@@ -107,4 +108,9 @@ impl Summary {
         .map(|(key, value)| (key.to_owned(), value))
         .collect()
     }
+}
+
+/// How much of a plan a reader should know although it changes nothing.
+pub(super) fn warnings(plan: &PlanReport) -> usize {
+    plan.all_warnings().count() + plan.kept.len()
 }

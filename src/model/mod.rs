@@ -33,6 +33,6 @@ pub use pending::{Owner, Pending};
 pub use rate::{Rate, Thousandths};
 pub use record::{ManifestOwner, ProvisionerRecord};
 pub use schedule::{Modifier, ScaleError, ScaleMillis, ScheduleEntry, Zone, ZoneError};
-pub use state::{State, StoredLevel, Versions};
+pub use state::{Damage, State, StoredLevel, Versions};
 pub use ttl::{TtlError, bucket_ttl, recovery_horizon};
 pub use units::{EpochMs, EpochSeconds, MilliTokens, Seconds, Tokens};

@@ -32,6 +32,9 @@ pub struct Pending {
     pub has_map: bool,
     /// Since when it is owed; `None` was never recorded.
     pub written: Option<EpochMs>,
+    /// Whether nothing but the item's key reads. It has no owners then, and whoever takes it over
+    /// writes it anew.
+    pub damaged: bool,
 }
 
 impl Pending {

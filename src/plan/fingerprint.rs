@@ -10,12 +10,14 @@ pub(super) fn of(plan: &Plan) -> String {
         .changes
         .iter()
         .map(|change| {
-            json!([
-                change.action.as_str(),
-                change.level.to_string(),
+            let mut described = vec![
+                json!(change.action.as_str()),
+                json!(change.level.to_string()),
                 side(change.before_config()),
                 side(change.after.as_ref()),
-            ])
+            ];
+            described.extend(change.damage().map(|damage| json!(damage.to_string())));
+            Value::Array(described)
         })
         .collect();
     let owed: Vec<String> = plan.owed.iter().map(ToString::to_string).collect();

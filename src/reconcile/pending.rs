@@ -176,7 +176,14 @@ pub(super) fn unfinished(outcomes: &[Outcome]) -> impl Iterator<Item = String> {
         let report = FanoutReport::from(outcome);
         let count = match report.failed {
             0 => String::new(),
-            failed => format!(" ({failed} of {})", report.found),
+            failed => {
+                let first = report
+                    .samples
+                    .first()
+                    .map(|first| format!(", such as {first}"));
+                let first = first.unwrap_or_default();
+                format!(" ({failed} of {}{first})", report.found)
+            }
         };
         let (owed, ended) = (&outcome.owed, report.ended);
         format!("{owed}: {ended}{count}; it stays pending, the next run retries it")

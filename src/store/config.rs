@@ -8,7 +8,7 @@ use super::{Store, StoreError};
 use crate::model::{EpochMs, Level, LevelConfig, NamespaceId, Scope, StoredLevel};
 use crate::table::audit::AuditEvent;
 use crate::table::registry::{self, RegistryChange, RegistryUpdate};
-use crate::table::{Item, config, keys};
+use crate::table::{config, keys};
 use aws_sdk_dynamodb::error::{BuildError, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
@@ -175,7 +175,7 @@ impl Store {
                 at: author.at,
                 random: rand::random(),
                 principal: author.principal,
-                before: write.before.map(|stored| &stored.config),
+                before: write.before,
                 after: write.after,
             };
             let put = Put::builder().table_name(self.table());
@@ -289,19 +289,9 @@ fn moved(ns: &NamespaceId, level: &Level, reason: &CancellationReason) -> Option
     if reason.code.as_deref() != Some("ConditionalCheckFailed") {
         return None;
     }
-    let stored = |item: &Item| stored_level(ns, level, item).map(Box::new);
-    Some(
-        match reason
-            .item
-            .as_ref()
-            .filter(|item| !item.is_empty())
-            .map(stored)
-            .transpose()
-        {
-            Ok(stored) => LevelOutcome::Moved(stored),
-            Err(error) => LevelOutcome::Failed(error.into()),
-        },
-    )
+    let item = reason.item.as_ref().filter(|item| !item.is_empty());
+    let stored = item.map(|item| Box::new(stored_level(ns, level, item)));
+    Some(LevelOutcome::Moved(stored))
 }
 
 fn cancellation_reasons(error: &SdkError<TransactWriteItemsError>) -> &[CancellationReason] {

@@ -7,6 +7,7 @@ pub use super::sdk_error::{
     is_access_denied, is_conditional_check_failed, is_connection_refused, is_credentials_missing,
     is_table_in_use, is_table_missing, is_throttling, is_transaction_cancelled,
 };
+use crate::table::ItemError;
 use std::borrow::Cow;
 use std::error::Error;
 use std::net::SocketAddr;
@@ -208,8 +209,16 @@ pub enum StoreError {
     },
 
     /// A stored item does not follow the table's format.
+    // No `#[source]` here and below: the message says it already.
     #[error("{0}: correct or delete the item, then run this again")]
-    Unreadable(#[from] crate::table::ItemError),
+    Unreadable(ItemError),
+
+    /// The provisioner record does not follow the table's format.
+    #[error(
+        "{0}: without the provisioner record nobody knows what is managed, so nothing is written; correct the \
+         item, or delete it and apply again (levels that are no longer declared then stay)"
+    )]
+    RecordUnreadable(ItemError),
 
     /// The provisioner record outgrew its items.
     #[error(transparent)]
@@ -260,6 +269,12 @@ pub enum StoreError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+}
+
+impl From<ItemError> for StoreError {
+    fn from(error: ItemError) -> StoreError {
+        StoreError::Unreadable(error)
+    }
 }
 
 fn host<'a>(place: &'a Option<Box<Place>>, otherwise: &'a str) -> &'a str {

@@ -12,7 +12,7 @@ use crate::table::fresh::FreshBucket;
 use crate::table::params::Expiry;
 use crate::table::stamp::{self, Stamp};
 use crate::table::{BucketId, Item, meta};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The organisation that the sample users belong to.
 const ORGANISATION: &str = "org-1";
@@ -107,10 +107,12 @@ impl Store {
         now: EpochMs,
     ) -> Result<Vec<Item>, StoreError> {
         let levels = resolve::levels(entity, resource);
-        let stored = self
-            .levels(ns, levels.iter().map(|(_, level)| level))
-            .await?;
-        let config = |level: &Level| stored.get(level).map(|stored| &stored.config);
+        let wanted = levels.iter().map(|(_, level)| level.clone()).collect();
+        let mut stored: HashMap<Level, LevelConfig> = HashMap::new();
+        for (level, config) in self.configs(ns, &wanted).await? {
+            stored.insert(level, config?);
+        }
+        let config = |level: &Level| stored.get(level);
         let walk = Walk::over(&levels, config);
         let mut owners = self.owners(ns, &BTreeSet::from([entity.clone()])).await?;
         let owner = owners.remove(entity).transpose()?;

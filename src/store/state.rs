@@ -3,10 +3,14 @@
 
 use super::{Store, StoreError};
 use crate::model::{
-    Level, NamespaceId, NamespaceName, Pending, ProvisionerRecord, State, StoredLevel, Versions,
+    Damage, Level, NamespaceId, NamespaceName, Pending, ProvisionerRecord, Scope, State,
+    StoredLevel, Versions,
 };
 use crate::table::{self, Item, Key, config, keys, record};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// How often a record that does not read is read.
+const RECORD_ROUNDS: usize = 3;
 
 impl Store {
     /// The id of a namespace; `None` when the registry does not know it.
@@ -70,10 +74,11 @@ impl Store {
     }
 
     /// Everything a plan needs to know about a namespace: the levels that are declared and those
-    /// that the record manages.
+    /// that the record manages, and of what those fall back to, the levels that do not read.
     ///
     /// # Errors
-    /// [`StoreError`] when something cannot be read, or does not read as the format says.
+    /// [`StoreError`] when something cannot be read, or the record or the version record do not read
+    /// as the format says.
     pub async fn load_state(
         &self,
         namespace_id: Option<NamespaceId>,
@@ -86,20 +91,28 @@ impl Store {
                 ..State::default()
             });
         };
-        let (record, pending) = tokio::try_join!(self.record(&ns), self.pending(&ns))?;
+        let (record, (pending, damaged_pending)) =
+            tokio::try_join!(self.record(&ns), self.pending_items(&ns))?;
         let mut wanted: BTreeSet<Level> = declared.cloned().collect();
         wanted.extend(
             record
                 .iter()
                 .flat_map(|record| record.managed.iter().cloned()),
         );
-        let levels = self.levels(&ns, wanted.iter()).await?;
+        let beside = fallbacks(&wanted);
+        let mut levels = self.levels(&ns, wanted.iter().chain(&beside)).await?;
+        let damaged_beside = beside
+            .iter()
+            .filter_map(|level| Some((level.clone(), levels.remove(level)?.damage?)))
+            .collect();
         Ok(State {
             namespace_id: Some(ns),
             versions,
             record,
             levels,
+            damaged_beside,
             pending,
+            damaged_pending,
         })
     }
 
@@ -119,19 +132,29 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when it cannot be read.
     pub async fn record(&self, ns: &NamespaceId) -> Result<Option<ProvisionerRecord>, StoreError> {
+        for _ in 1..RECORD_ROUNDS {
+            match self.record_once(ns).await {
+                // Perhaps another apply has made the record shorter in between.
+                Err(StoreError::RecordUnreadable(_)) => {}
+                read => return read,
+            }
+        }
+        self.record_once(ns).await
+    }
+
+    async fn record_once(&self, ns: &NamespaceId) -> Result<Option<ProvisionerRecord>, StoreError> {
         let act = "read the provisioner record";
         let Some(main) = self.get(act, &keys::provisioner(ns)).await? else {
             return Ok(None);
         };
-        let count = record::overflow_count(&main)?;
+        let count = record::overflow_count(&main).map_err(StoreError::RecordUnreadable)?;
         let keys: Vec<Key> = (0..count)
             .map(|index| keys::managed_overflow(ns, index))
             .collect();
         let overflow = self.get_many(act, &keys, None).await?;
-        Ok(Some(record::decode(&record::RecordItems {
-            main,
-            overflow,
-        })?))
+        let items = record::RecordItems { main, overflow };
+        let record = record::decode(&items).map_err(StoreError::RecordUnreadable)?;
+        Ok(Some(record))
     }
 
     /// Every pending fan-out of a namespace.
@@ -139,20 +162,32 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when they cannot be read.
     pub async fn pending(&self, ns: &NamespaceId) -> Result<Vec<Pending>, StoreError> {
+        Ok(self.pending_items(ns).await?.0)
+    }
+
+    /// Every pending fan-out of a namespace, and the items among them that name none.
+    async fn pending_items(
+        &self,
+        ns: &NamespaceId,
+    ) -> Result<(Vec<Pending>, Vec<Damage>), StoreError> {
         let pk = keys::system_pk(ns);
         let items = self
             .query_all("read pending fan-outs", &pk, keys::PENDING_PREFIX)
             .await?;
-        Ok(items
-            .iter()
-            .map(table::pending::decode)
-            .collect::<Result<_, _>>()?)
+        let (mut pending, mut damaged) = (Vec::new(), Vec::new());
+        for item in &items {
+            match table::pending::decode_stored(ns, item) {
+                Ok(owed) => pending.push(owed),
+                Err(error) => damaged.push(error.into()),
+            }
+        }
+        Ok((pending, damaged))
     }
 
-    /// The stored ones among some levels.
+    /// The stored ones among some levels, those that do not read included.
     ///
     /// # Errors
-    /// [`StoreError`] when one cannot be read.
+    /// [`StoreError`] when they cannot be read.
     pub async fn levels<'a>(
         &self,
         ns: &NamespaceId,
@@ -163,27 +198,40 @@ impl Store {
             .level_items("read the levels", ns, &wanted, None)
             .await?;
         let stored = items.into_iter().map(|(level, item)| {
-            let stored = stored_level(ns, &level, &item)?;
-            Ok((level, stored))
+            let stored = stored_level(ns, &level, &item);
+            (level, stored)
         });
-        stored.collect()
+        Ok(stored.collect())
     }
 }
 
-pub(super) fn stored_level(
-    ns: &NamespaceId,
-    level: &Level,
-    item: &Item,
-) -> Result<StoredLevel, table::ItemError> {
-    let decoded = config::decode(item)?;
-    let as_written = config::is_as_written(ns, level, &decoded, item);
+/// The shared levels that the buckets of some levels may follow, those levels aside. What an entity
+/// falls back to on its own is left out: that would be one more item for every entity.
+fn fallbacks(levels: &BTreeSet<Level>) -> BTreeSet<Level> {
+    let resources = levels.iter().filter_map(|level| match level {
+        Level::Entity(_, Scope::Resource(resource)) => Some(Level::Resource(resource.clone())),
+        _ => None,
+    });
+    let mut beside: BTreeSet<Level> = resources.collect();
+    if !levels.is_empty() {
+        beside.insert(Level::System);
+    }
+    &beside - levels
+}
+
+pub(super) fn stored_level(ns: &NamespaceId, level: &Level, item: &Item) -> StoredLevel {
+    let (config, damage) = match config::decode(item) {
+        Ok(config) => (config, None),
+        Err(error) => (config::decode_sound_parts(item), Some(error.into())),
+    };
     let registered = match level {
         Level::Entity(..) => config::is_registered(item),
         Level::System | Level::Resource(_) => true,
     };
-    Ok(StoredLevel {
-        config: decoded,
-        as_written,
+    StoredLevel {
+        as_written: damage.is_none() && config::is_as_written(ns, level, &config, item),
+        config,
         registered,
-    })
+        damage,
+    }
 }

@@ -1,6 +1,7 @@
 //! Reading and comparing attribute values. An item that does not read as the format says is an
 //! error that names the item and the attribute; it is never guessed at.
 
+use crate::model::Damage;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::HashMap;
 use thiserror::Error;
@@ -20,6 +21,15 @@ pub struct ItemError {
     pub attribute: String,
     /// What is wrong with it.
     pub problem: String,
+}
+
+impl From<ItemError> for Damage {
+    fn from(error: ItemError) -> Damage {
+        Damage {
+            item: format!("{:?} / {:?}", error.pk, error.sk),
+            problem: format!("attribute {:?} {}", error.attribute, error.problem),
+        }
+    }
 }
 
 /// A text attribute.

@@ -1,6 +1,8 @@
 //! Every key of the table, built and parsed here and nowhere else (TABLE "Items", "Indexes").
 
-use crate::model::{EntityId, Level, NamespaceId, NamespaceName, Owed, ResourceName, Scope};
+use crate::model::{
+    EntityId, FanoutKind, Level, NamespaceId, NamespaceName, Owed, ResourceName, Scope,
+};
 use std::fmt;
 use thiserror::Error;
 
@@ -150,6 +152,14 @@ pub fn pending(ns: &NamespaceId, owed: &Owed) -> Key {
         pk: system_pk(ns),
         sk: format!("{PENDING_PREFIX}{kind}#{level}#{target}"),
     }
+}
+
+/// Reads back what the sort key of a pending item says is owed. `None` for any other key.
+pub fn parse_pending_sk(sk: &str) -> Option<Owed> {
+    let mut parts = sk.strip_prefix(PENDING_PREFIX)?.splitn(3, '#');
+    let kind = FanoutKind::from_stored(parts.next()?)?;
+    let level = Level::from_parts(parts.next()?, parts.next()?)?;
+    Some(Owed { level, kind })
 }
 
 /// Whom an audit event of a level is about, as its partition spells it.

@@ -78,6 +78,29 @@ pub fn decode(item: &Item) -> Result<Pending, ItemError> {
         owners: owners(reader)?,
         has_map: item.contains_key(OWNERS),
         written: reader.whole(WRITTEN)?.map(EpochMs),
+        damaged: false,
+    })
+}
+
+/// What a stored item says is owed. Where its attributes do not read, or say something else than
+/// its key, the key does: a kill switch that waits for its fan-out is not lost with its owners.
+///
+/// # Errors
+/// [`ItemError`] when the key names no fan-out either.
+pub fn decode_stored(ns: &NamespaceId, item: &Item) -> Result<Pending, ItemError> {
+    let reader = Reader::new(item);
+    let problem = match decode(item) {
+        Ok(pending) if keys::pending(ns, &pending.owed).sk == reader.sk() => return Ok(pending),
+        Ok(_) => reader.error("SK", "is not that of the fan-out which the item names"),
+        Err(error) => error,
+    };
+    let owed = keys::parse_pending_sk(reader.sk()).ok_or(problem)?;
+    Ok(Pending {
+        owed,
+        owners: BTreeMap::new(),
+        has_map: false,
+        written: None,
+        damaged: true,
     })
 }
 

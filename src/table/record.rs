@@ -223,9 +223,15 @@ pub fn overflow_count(main: &Item) -> Result<usize, ItemError> {
 /// Reads the record back from its items.
 ///
 /// # Errors
-/// [`ItemError`] when an item does not read.
+/// [`ItemError`] when an item does not read, or one is missing: what it listed would otherwise be
+/// forgotten, and never be deleted.
 pub fn decode(items: &RecordItems) -> Result<ProvisionerRecord, ItemError> {
     let reader = Reader::new(&items.main);
+    let (counted, found) = (overflow_count(&items.main)?, items.overflow.len());
+    if found != counted {
+        let problem = format!("counts {counted} items, of which {found} are there");
+        return Err(reader.error(OVERFLOW, problem));
+    }
     let mut managed = BTreeSet::new();
     if reader.boolean("managed_system")?.unwrap_or(false) {
         managed.insert(Level::System);

@@ -24,10 +24,11 @@ pub fn encode_new(at: EpochMs) -> Item {
     ])
 }
 
-/// The versions a record names. Absent ones prove nothing and stay `None`.
+/// The versions a record names. Absent ones prove nothing and stay `None`, and so does what is deployed
+/// when it does not read: it can only allow something.
 ///
 /// # Errors
-/// [`ItemError`] when an attribute is not a text.
+/// [`ItemError`] when another attribute is not a text: it may forbid everything.
 pub fn decode(item: &Item) -> Result<Versions, ItemError> {
     let reader = Reader::new(item);
     let version = |name| -> Result<Option<String>, ItemError> {
@@ -39,7 +40,7 @@ pub fn decode(item: &Item) -> Result<Versions, ItemError> {
     };
     Ok(Versions {
         schema: version("schema_version")?,
-        lambda: version("lambda_version")?,
+        lambda: version("lambda_version").unwrap_or_default(),
         client_min: version("client_min_version")?,
     })
 }

@@ -447,6 +447,7 @@ fn a_pending_item_reads_back_in_both_shapes() {
             owners: BTreeMap::from([("token-a".into(), owner)]),
             has_map: true,
             written: Some(EpochMs(4)),
+            damaged: false,
         }
     );
 
@@ -470,6 +471,7 @@ fn a_pending_item_reads_back_in_both_shapes() {
             owners: BTreeMap::from([("token-b".into(), owner)]),
             has_map: false,
             written: Some(EpochMs(4)),
+            damaged: false,
         }
     );
 }
@@ -490,6 +492,7 @@ fn only_shares_of_applies_that_are_gone_are_taken_over() {
         owners,
         has_map: true,
         written: None,
+        damaged: false,
     };
     let update = pending::claim_update(&shared, "mine", EpochMs(200), false, EpochMs(100));
     assert_eq!(update.expression, "SET #o.#me = :entry REMOVE #o.#t0");
