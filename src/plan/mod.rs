@@ -273,9 +273,7 @@ pub fn fanouts_of(
         FanoutKind::Access => before.disabled != after.disabled,
         FanoutKind::Cascade => before.cascade != after.cascade,
         FanoutKind::Soft => unknown || soft_limits(before) != soft_limits(after),
-        FanoutKind::Params => {
-            unknown || before.limits != after.limits || before.zone != after.zone
-        }
+        FanoutKind::Params => unknown || before.limits != after.limits || before.zone != after.zone,
     };
     every_fanout(level).filter(|kind| differs(*kind)).collect()
 }

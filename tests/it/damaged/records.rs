@@ -63,7 +63,7 @@ async fn a_part_of_the_record_that_is_missing_is_not_taken_for_one_that_lists_no
         rev: 1,
         ..ProvisionerRecord::default()
     };
-    let items = record::encode(&world.ns, &stored);
+    let items = record::encode(&world.ns, &stored).expect("it fits");
     assert!(items.overflow.len() > 1, "it takes several items");
     for item in items.overflow.iter().chain([&items.main]) {
         world.put(item.clone()).await;
