@@ -13,7 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// The tests that are run there: everything that makes worlds and belongs to these modules.
-const MODULES: [&str; 7] = [
+const MODULES: [&str; 9] = [
     "scenario::",
     "fanout_soft::",
     "fanout_cascade::",
@@ -21,6 +21,8 @@ const MODULES: [&str; 7] = [
     "explain::",
     "seed::",
     "gate::",
+    "moved::",
+    "unwritten::",
 ];
 
 /// The engine's process, in a folder of its own.
@@ -84,6 +86,7 @@ async fn the_scenarios_hold_on_another_engine() {
     let tests = env::current_exe().expect("this binary");
     let output = Command::new(tests)
         .args(MODULES)
+        .args(["--skip", "cli::"])
         .env(ENGINE, format!("http://{}", engine.address))
         .output()
         .expect("it runs");
