@@ -2,11 +2,13 @@
 //! serves and applies manifests to.
 //!
 //! What is asserted is what the clients do, never what the table holds alone. The library is the judge: where it
-//! disagrees, this crate is wrong. Needs Python, and is skipped without ([`crate::python`]).
+//! disagrees, this crate is wrong. One test runs the scenarios on an engine of others. Needs Python, and is skipped without ([`crate::python`]).
 
 mod access;
+mod binaries;
 mod cascade;
 mod client;
+mod engine;
 mod flight;
 mod limits;
 mod listings;

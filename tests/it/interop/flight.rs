@@ -42,6 +42,8 @@ struct Request {
 
 /// Between the return of one apply and the start of the next, in epoch seconds.
 struct Calm {
+    /// When the apply began that returned at `from`.
+    applied: f64,
     from: f64,
     to: f64,
 }
@@ -71,15 +73,17 @@ async fn what_an_apply_says_holds_for_every_request_that_begins_after_it() {
     let mut calms = Vec::new();
     make_more(&peer).await;
     for (says, ..) in STEPS {
+        let applied = now();
         served.apply(&manifest(says)).await;
         // The clock counts whole milliseconds: the one it is in may have begun before the apply returned.
         let from = now() + 0.001;
         make_more(&peer).await;
-        calms.push(Calm { from, to: now() });
+        let to = now();
+        calms.push(Calm { applied, from, to });
     }
     let records = peer.ask(&json!({"do": "rest"})).expect("records");
     let requests = read(&records);
-    let (mut held, mut in_flight) = (0, 0);
+    let (mut held, mut in_flight, mut latest) = (0, 0, 0.0_f64);
     for (step, calm) in calms.iter().enumerate() {
         let says = STEPS[step].0;
         let as_said = |request: &Request, step: usize| {
@@ -125,11 +129,17 @@ async fn what_an_apply_says_holds_for_every_request_that_begins_after_it() {
             across <= ENTITIES.len(),
             "{says}: {across} requests in flight"
         );
+        let before = requests
+            .iter()
+            .filter(|r| r.began >= calm.applied && r.began < calm.from);
+        let before = before.filter(|request| !as_said(request, step));
+        latest = before.fold(latest, |latest, r| latest.max(r.began - calm.applied));
         held += began.len();
         in_flight += across;
     }
     println!(
-        "{} requests; {held} began after one of {} applies had returned, all as it says; {in_flight} in flight ended otherwise",
+        "{} requests; {held} began after one of {} applies had returned, all as it says; {in_flight} in flight ended \
+         otherwise; the last to obey the manifest before began {latest:.3} s into an apply",
         requests.len(),
         STEPS.len(),
     );

@@ -180,13 +180,13 @@ async fn each_finishes_the_fan_outs_that_the_other_left() {
     let warm = peer.connect();
     let capacity =
         async || super::served::number(&served.shards("alice", "gpt-4").await[0], "b_rpm_cp");
-    for release in ["first", "second"] {
+    for round in ["first", "second"] {
         served.world.apply(&yaml(&open)).await;
         for entity in ["alice", "bob"] {
             assert_eq!(
                 warm.acquire(entity, "gpt-4", 1).word(),
                 "admitted",
-                "{release}"
+                "{round}"
             );
         }
         // Ours writes config and cannot reach a bucket: bob is still let in. Theirs finishes.
