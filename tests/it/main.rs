@@ -6,6 +6,7 @@ mod calendar;
 mod cli;
 mod crash;
 mod cron;
+mod deploy;
 mod differential;
 mod explain;
 mod fanout_cascade;
