@@ -8,6 +8,7 @@ mod args;
 mod completions;
 mod connect;
 mod error;
+mod event;
 mod exit;
 mod explain;
 mod files;
@@ -96,6 +97,7 @@ async fn dispatch(context: &Context, command: Command) -> Result<Exit, CliError>
         Command::Plan(args) => plan::run(context, &args).await,
         Command::Apply(args) => apply::run(context, &args).await,
         Command::Explain(args) => explain::run(context, &args).await,
+        Command::Event { command } => event::run(context, &command).await,
         #[cfg(feature = "local")]
         Command::Local { command } => local::run(context, &command).await,
         Command::Completions(args) => completions::run(context, &args),
