@@ -8,6 +8,7 @@ mod args;
 mod completions;
 mod connect;
 mod error;
+mod event;
 mod exit;
 mod explain;
 mod files;
@@ -141,6 +142,7 @@ async fn dispatch(context: &Context, command: Command) -> Result<Exit, CliError>
         Command::Apply(args) => apply::run(context, &args).await,
         Command::Resume(args) => resume::run(context, &args).await,
         Command::Explain(args) => explain::run(context, &args).await,
+        Command::Event { command } => event::run(context, &command).await,
         #[cfg(feature = "local")]
         Command::Local { command } => local::run(context, &command).await,
         Command::Completions(args) => completions::run(context, &args),

@@ -13,6 +13,7 @@ pub mod limit;
 pub mod name;
 pub mod owed;
 pub mod pending;
+pub mod physical_id;
 pub mod rate;
 pub mod record;
 pub mod resolve;

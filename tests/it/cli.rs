@@ -3,6 +3,7 @@
 
 mod blocked;
 mod effects;
+mod event;
 mod explain;
 mod guards;
 mod local;

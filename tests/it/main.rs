@@ -7,6 +7,7 @@ mod cli;
 mod crash;
 mod cron;
 mod damaged;
+mod deploy;
 mod differential;
 mod explain;
 mod fanout_cascade;
