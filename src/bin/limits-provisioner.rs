@@ -3,6 +3,12 @@
 //! The runtime decodes nothing: an event goes to the library as it came, so that none fails before it
 //! can be answered.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a function's metrics are lines on stdout, and why it does not start is one on stderr"
+)]
+
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::value::RawValue;
 use std::env::{self, VarError};
