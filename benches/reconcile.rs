@@ -5,6 +5,12 @@
 //! peer needs an interpreter that has `zae-limiter`, named by `ZAE_LIMITS_PYTHON`; without it its column stays
 //! empty. Nothing is asserted but that the work was done.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints what it measured"
+)]
+
 mod embedded;
 mod figures;
 mod front;

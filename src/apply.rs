@@ -61,9 +61,9 @@ impl Writer<'_> {
             for chunk in group.chunks(LEVELS_PER_TRANSACTION) {
                 if self.settings.is_over(self.clock.now()) {
                     let late = if self.settings.stop.is_set() {
-                        "the apply was interrupted before it was written".to_owned()
+                        "the apply was interrupted before it was written: apply again".to_owned()
                     } else {
-                        "the time ran out before it was written".to_owned()
+                        "the time ran out before it was written: apply again".to_owned()
                     };
                     let late = chunk
                         .iter()

@@ -191,7 +191,7 @@ pub(super) enum Findings {
 /// What a plan is made of.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Planning {
-    /// Rewrite and fan out every declared level, changed or not
+    /// Fan out every declared level, changed or not: mends what was stamped wrong
     #[arg(long)]
     pub(super) full: bool,
     /// What becomes of switches that were set outside the manifest

@@ -182,7 +182,7 @@ impl Request<'_> {
         asker: &Asker<'_>,
     ) -> Result<Summary, Failure> {
         let mut summary = self.pass(intent, asker).await?;
-        // Only the first pass rewrites every level; the next ones finish what is owed.
+        // Only the first pass fans out every level; the next ones finish what is owed.
         intent.plan.full = false;
         let mut pause = PAUSE.0;
         while summary.pending > 0

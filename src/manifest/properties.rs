@@ -65,7 +65,7 @@ pub struct Properties {
     pub source: Source,
     /// The SHA-256 the manifest's bytes must have, in lower-case hex.
     pub manifest_sha256: Option<String>,
-    /// Whether every declared level is rewritten and fanned out.
+    /// Whether every declared level is fanned out, changed or not.
     pub full_apply: bool,
     /// What happens to switches set elsewhere.
     pub out_of_band: OutOfBand,

@@ -1,6 +1,6 @@
 //! Names, each valid by construction: parsing makes them and nothing else does.
 //!
-//! The rules are the table's (TABLE "Names"): a `#` in an id would forge another item's key, so a
+//! The rules are the table's (docs/format.md): a `#` in an id would forge another item's key, so a
 //! name is checked before it can reach one.
 
 use super::Scope;

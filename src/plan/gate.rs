@@ -1,4 +1,4 @@
-//! The version gate: features that old readers of the table would get wrong (TABLE "Version gate").
+//! The version gate: features that old readers of the table would get wrong (docs/format.md).
 
 use crate::manifest::Manifest;
 use crate::model::{Recovery, Switch, Versions};

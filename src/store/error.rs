@@ -158,7 +158,9 @@ pub enum StoreError {
     },
 
     /// DynamoDB answered with an error that has no variant of its own.
-    #[error("could not {act}: DynamoDB answered {code} ({message})")]
+    #[error(
+        "could not {act}: DynamoDB answered {code} ({message}): correct what it names, then run this again"
+    )]
     Service {
         /// What was being done.
         act: Cow<'static, str>,
@@ -246,7 +248,9 @@ pub enum StoreError {
     },
 
     /// A sample item could not be made.
-    #[error("could not make a sample item")]
+    #[error(
+        "could not make a sample item: correct the stored limits that apply to it, then seed again"
+    )]
     Sample {
         /// The cause.
         #[source]
@@ -263,7 +267,7 @@ pub enum StoreError {
     },
 
     /// The embedded store's server could not start or stopped on its own.
-    #[error("could not serve the embedded store")]
+    #[error("could not serve the embedded store: try another port")]
     Serve {
         /// The cause.
         #[source]

@@ -92,6 +92,9 @@ impl<'a> Reader<'a> {
     }
 
     /// A text, or `None` when the attribute is absent.
+    ///
+    /// # Errors
+    /// [`ItemError`] when it is no string.
     pub fn text(self, name: &str) -> Result<Option<&'a str>, ItemError> {
         match self.item.get(name) {
             None => Ok(None),
@@ -101,12 +104,18 @@ impl<'a> Reader<'a> {
     }
 
     /// A text that must be there.
+    ///
+    /// # Errors
+    /// [`ItemError`] when it is absent or no string.
     pub fn required_text(self, name: &str) -> Result<&'a str, ItemError> {
         self.text(name)?
             .ok_or_else(|| self.error(name, "is missing"))
     }
 
     /// A whole number from 0, or `None` when the attribute is absent.
+    ///
+    /// # Errors
+    /// [`ItemError`] when it is no whole number from 0.
     pub fn whole(self, name: &str) -> Result<Option<u64>, ItemError> {
         match self.item.get(name) {
             None => Ok(None),
@@ -118,12 +127,18 @@ impl<'a> Reader<'a> {
     }
 
     /// A whole number that must be there.
+    ///
+    /// # Errors
+    /// [`ItemError`] when it is absent or no whole number from 0.
     pub fn required_whole(self, name: &str) -> Result<u64, ItemError> {
         self.whole(name)?
             .ok_or_else(|| self.error(name, "is missing"))
     }
 
     /// A boolean, or `None` when the attribute is absent.
+    ///
+    /// # Errors
+    /// [`ItemError`] when it is no boolean.
     pub fn boolean(self, name: &str) -> Result<Option<bool>, ItemError> {
         match self.item.get(name) {
             None => Ok(None),
@@ -133,6 +148,9 @@ impl<'a> Reader<'a> {
     }
 
     /// A map, or `None` when the attribute is absent.
+    ///
+    /// # Errors
+    /// [`ItemError`] when it is no map.
     pub fn map(self, name: &str) -> Result<Option<&'a Item>, ItemError> {
         match self.item.get(name) {
             None => Ok(None),
@@ -142,6 +160,9 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of texts; empty when the attribute is absent.
+    ///
+    /// # Errors
+    /// [`ItemError`] when it is no list of strings.
     pub fn texts(self, name: &str) -> Result<Vec<&'a str>, ItemError> {
         match self.item.get(name) {
             None => Ok(Vec::new()),

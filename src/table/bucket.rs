@@ -1,5 +1,5 @@
-//! Bucket items: how their limits' attributes are named, and how one item is changed (TABLE "A bucket
-//! item").
+//! Bucket items: how their limits' attributes are named, and how one item is changed
+//! (docs/format.md).
 //!
 //! What a change is to be is decided elsewhere; here is only its form, in which an attribute is set or
 //! removed and never both.

@@ -1,4 +1,4 @@
-//! Config items: one level's limits and switch (TABLE "Limits on a config item").
+//! Config items: one level's limits and switch (docs/format.md).
 
 use super::attr::{Item, ItemError, Reader, boolean, number, same_value, text};
 use super::keys;

@@ -1,4 +1,4 @@
-//! Every key of the table, built and parsed here and nowhere else (TABLE "Items", "Indexes").
+//! Every key of the table, built and parsed here and nowhere else (docs/format.md).
 
 use crate::model::{
     EntityId, FanoutKind, Level, NamespaceId, NamespaceName, Owed, ResourceName, Scope,

@@ -1,5 +1,5 @@
-//! What the limits that apply to a bucket make of it: parameters, windows, schedules, expiry (TABLE
-//! "A bucket item").
+//! What the limits that apply to a bucket make of it: parameters, windows, schedules, expiry
+//! (docs/format.md).
 //!
 //! Pure: the limits are resolved, the clock is read and the bucket is loaded elsewhere. Balances are
 //! never set here; a limit that stays keeps its `tk` and `tc`.
@@ -21,7 +21,7 @@ const RSCHED: &str = "rsched";
 /// A limit that has no schedule of its own on an item that has a default. Absent means the default.
 const NONE_OF_ITS_OWN: &str = "-";
 
-/// Whether a bucket expires when it is not used (ADR-136).
+/// Whether a bucket expires when it is not used: zae-limiter's ADR-136.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
     /// An entity's own level gives its limits: it stays.

@@ -1,4 +1,4 @@
-//! Pending items: fan-outs that are owed, and which applies owe them (RECONCILE "Pending items").
+//! Pending items: fan-outs that are owed, and which applies owe them (docs/format.md).
 //!
 //! The shape is the Python provisioner's, so that each can finish what the other left.
 

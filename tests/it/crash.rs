@@ -183,6 +183,7 @@ async fn a_lost_answer_is_no_loss() {
         .await;
     let expected = comparable(uninterrupted.dump().await);
     for landing in [Landing::Before, Landing::After] {
+        let mut struck = 0;
         for at in 1.. {
             let embedded = prepared(&case).await;
             let fault = Fault::blip(at, Counted::Requests, landing);
@@ -192,10 +193,12 @@ async fn a_lost_answer_is_no_loss() {
             if !fault.struck() {
                 break;
             }
+            struck += 1;
             assert_eq!(report.errors, Vec::<String>::new(), "{landing:?} {at}");
             let world = World::before_first_use(embedded.client());
             assert_eq!(comparable(world.dump().await), expected, "{landing:?} {at}");
         }
+        assert!(struck > 10, "an apply has more than {struck} requests");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The dependency rules of the module tree, read off the sources (ARCHITECTURE, "What may depend on what").
+//! The dependency rules of the module tree, read off the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

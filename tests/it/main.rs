@@ -1,5 +1,14 @@
 //! The one integration-test binary: a list of its modules.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test fails by a panic, and says what it skips"
+)]
+
 mod bucket_items;
 mod calendar;
 #[cfg(unix)]

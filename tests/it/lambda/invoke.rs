@@ -134,7 +134,7 @@ async fn what_cannot_be_done_is_an_error_with_a_message_and_writes_nothing() {
         ),
         (
             with("fingerprint", json!("stale")),
-            "changed since the plan",
+            "plan again, review it, and send its fingerprint",
         ),
         (json!([]), "not an object"),
         (json!("plan"), "not an object"),
