@@ -1,6 +1,7 @@
 //! The command line as a shell sees it: the real binary, in a folder of its own, with nothing of
 //! this machine's AWS configuration in its environment.
 
+mod damaged;
 mod explain;
 mod guards;
 mod local;
