@@ -203,3 +203,30 @@ async fn the_cause_is_said_once() {
     assert_eq!(said.code, 1);
     insta::assert_snapshot!(said.stderr, @r##"error: item "_/SYSTEM#" / "#VERSION": attribute "schema_version" is not a string: correct or delete the item, then run this again"##);
 }
+
+#[tokio::test]
+async fn a_deleted_namespace_is_refused_with_what_to_do_and_not_offered() {
+    let (shell, ns) = applied();
+    let deleted = AttributeValue::S("deleted".to_owned());
+    set(
+        &shell,
+        "_/SYSTEM#",
+        "#NAMESPACE#tenant-alpha",
+        "status",
+        deleted,
+    )
+    .await;
+    for command in [
+        "plan -f alone.limits.yaml",
+        "apply -f alone.limits.yaml --yes",
+        "-N tenant-alpha explain alice gpt-4",
+    ] {
+        let said = shell.run(&format!("--local {command}"));
+        assert_eq!((said.code, said.stdout.as_str()), (1, ""), "{command}");
+        assert_eq!(said.stderr.lines().count(), 1, "{said:?}");
+        let remedy = format!("`zae-limiter namespace recover {ns}`");
+        assert!(said.stderr.contains(&remedy), "{command}: {said:?}");
+    }
+    let said = shell.run("--local explain alice gpt-4");
+    assert!(said.stderr.contains("has no namespace yet"), "{said:?}");
+}

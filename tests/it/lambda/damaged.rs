@@ -92,3 +92,26 @@ async fn a_record_that_does_not_read_fails_with_its_key() {
     let once = reason.matches("is not a list of strings").count();
     assert!(once == 1 && reason.contains("#PROVISIONER"), "{reason}");
 }
+
+#[tokio::test]
+async fn a_deleted_namespace_is_not_written_to_by_its_id() {
+    let rig = garbled().await;
+    let mut dump = rig.world.dump().await;
+    let key = ("_/SYSTEM#".to_owned(), format!("#NSID#{}", rig.world.ns));
+    let mut item = dump.remove(&key).expect("a registry entry");
+    for (status, remedy) in [
+        ("deleted", "`zae-limiter namespace recover a7x3kq`"),
+        ("purging", "which nothing takes back"),
+    ] {
+        item.insert("status".to_owned(), s(status));
+        rig.world.put(item.clone()).await;
+        let before = rig.world.dump().await;
+        let mut properties = properties(true);
+        properties["NamespaceId"] = json!(rig.world.ns.to_string());
+        let body = rig.answered(rig.event("Update", properties)).await;
+        assert_eq!(body["Status"], "FAILED", "{status}");
+        let reason = body["Reason"].as_str().expect("a reason");
+        assert!(reason.contains(remedy), "{reason}");
+        assert_eq!(rig.world.dump().await, before, "{status}");
+    }
+}
