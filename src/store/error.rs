@@ -2,11 +2,11 @@
 //!
 //! How an error of the SDK becomes one of these is `sdk_error`'s business. Nothing here prints.
 
-pub(super) use super::sdk_error::refused_item;
 pub use super::sdk_error::{
     is_access_denied, is_conditional_check_failed, is_connection_refused, is_credentials_missing,
     is_table_in_use, is_table_missing, is_throttling, is_transaction_cancelled,
 };
+pub(super) use super::sdk_error::{is_refusal, refusal_words, refused_item};
 use crate::table::namespace::Departing;
 use crate::table::{ItemError, Key, keys};
 use std::borrow::Cow;
@@ -160,6 +160,31 @@ pub enum StoreError {
         act: Cow<'static, str>,
         /// The code of each item of the transaction, in its order; `None` for an item that would have passed.
         reasons: Vec<String>,
+    },
+
+    /// A transaction was cancelled because the table does not take one of its writes, now or later.
+    #[error("could not {act}: DynamoDB refuses a write of the transaction ({message})")]
+    TransactionRefused {
+        /// What was being done.
+        act: Cow<'static, str>,
+        /// The service's words.
+        message: String,
+    },
+
+    /// A registry item is something else than a registry, so nothing can be added to it or taken from it.
+    #[error(
+        "could not {act}: item {:?} / {:?} {problem}, and DynamoDB cannot change it ({message}): correct that item",
+        .item.pk, .item.sk
+    )]
+    RegistryUnusable {
+        /// What was being done.
+        act: Cow<'static, str>,
+        /// The registry item.
+        item: Key,
+        /// What it does not hold.
+        problem: &'static str,
+        /// The service's words.
+        message: String,
     },
 
     /// DynamoDB answered with an error that has no variant of its own.
