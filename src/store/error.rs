@@ -2,12 +2,13 @@
 //!
 //! How an error of the SDK becomes one of these is `sdk_error`'s business. Nothing here prints.
 
-pub(super) use super::sdk_error::refused_item;
 pub use super::sdk_error::{
     is_access_denied, is_conditional_check_failed, is_connection_refused, is_credentials_missing,
     is_table_in_use, is_table_missing, is_throttling, is_transaction_cancelled,
 };
-use crate::table::ItemError;
+pub(super) use super::sdk_error::{is_refusal, refusal_words, refused_item};
+use crate::table::namespace::Departing;
+use crate::table::{ItemError, Key, keys};
 use std::borrow::Cow;
 use std::error::Error;
 use std::net::SocketAddr;
@@ -148,6 +149,19 @@ pub enum StoreError {
         owner: String,
     },
 
+    /// A namespace is deleted, and its registry item is in the way of registering it again.
+    #[error("{}", is_departing(.name, .id.as_deref(), .item, *.departing))]
+    NamespaceDeparting {
+        /// The namespace by name.
+        name: String,
+        /// Its id, as far as the item says it.
+        id: Option<String>,
+        /// The registry item.
+        item: Key,
+        /// How far it is gone.
+        departing: Departing,
+    },
+
     /// A transaction was cancelled.
     #[error("could not {act}: the transaction was cancelled ({}): run it again", .reasons.join(", "))]
     TransactionCancelled {
@@ -155,6 +169,31 @@ pub enum StoreError {
         act: Cow<'static, str>,
         /// The code of each item of the transaction, in its order; `None` for an item that would have passed.
         reasons: Vec<String>,
+    },
+
+    /// A transaction was cancelled because the table does not take one of its writes, now or later.
+    #[error("could not {act}: DynamoDB refuses a write of the transaction ({message})")]
+    TransactionRefused {
+        /// What was being done.
+        act: Cow<'static, str>,
+        /// The service's words.
+        message: String,
+    },
+
+    /// A registry item is something else than a registry, so nothing can be added to it or taken from it.
+    #[error(
+        "could not {act}: item {:?} / {:?} {problem}, and DynamoDB cannot change it ({message}): correct that item",
+        .item.pk, .item.sk
+    )]
+    RegistryUnusable {
+        /// What was being done.
+        act: Cow<'static, str>,
+        /// The registry item.
+        item: Key,
+        /// What it does not hold.
+        problem: &'static str,
+        /// The service's words.
+        message: String,
     },
 
     /// DynamoDB answered with an error that has no variant of its own.
@@ -283,6 +322,34 @@ impl From<ItemError> for StoreError {
 
 fn host<'a>(place: &'a Option<Box<Place>>, otherwise: &'a str) -> &'a str {
     place.as_deref().map_or(otherwise, |place| &place.host)
+}
+
+/// What the Python tool does about such a namespace decides what can be done: it recovers and purges by
+/// id, and recovers only where no item stands for the name.
+fn is_departing(name: &str, id: Option<&str>, item: &Key, departing: Departing) -> String {
+    let id = id.unwrap_or("ID");
+    let by_name = item.sk.starts_with(keys::NAMESPACE_PREFIX);
+    let (pk, sk) = (&item.pk, &item.sk);
+    match (departing, by_name) {
+        (Departing::Deleted, true) => format!(
+            "namespace {name:?} is deleted and its name is still taken (item {pk:?} / {sk:?} has status \
+             \"deleted\"): delete that item, then run this again to register the namespace anew, or bring the \
+             old one back with `zae-limiter namespace recover {id}`"
+        ),
+        (Departing::Deleted, false) => format!(
+            "namespace {name:?} with id {id} is deleted: bring it back with `zae-limiter namespace recover \
+             {id}`, or name the namespace instead of its id to register it anew"
+        ),
+        (Departing::Purging, true) => format!(
+            "namespace {name:?} is being purged and its name is still taken (item {pk:?} / {sk:?} has status \
+             \"purging\"): finish it with `zae-limiter namespace purge {id}`, delete that item, then run this \
+             again to register the namespace anew"
+        ),
+        (Departing::Purging, false) => format!(
+            "namespace {name:?} with id {id} is being purged, which nothing takes back: name the namespace \
+             instead of its id to register it anew"
+        ),
+    }
 }
 
 fn missing(place: &Option<Box<Place>>) -> String {

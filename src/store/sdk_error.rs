@@ -13,6 +13,7 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::error::{BuildError, DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::types::CancellationReason;
 use std::any::Any;
 use std::borrow::Cow;
 use std::error::Error;
@@ -105,9 +106,12 @@ where
         },
         "ResourceNotFoundException" => StoreError::TableMissing { act, place: None },
         "ConditionalCheckFailedException" => StoreError::ConditionFailed { act },
-        "TransactionCanceledException" => StoreError::TransactionCancelled {
-            act,
-            reasons: cancellation(error),
+        "TransactionCanceledException" => match refusal(error) {
+            Some(message) => StoreError::TransactionRefused { act, message },
+            None => StoreError::TransactionCancelled {
+                act,
+                reasons: cancellation(error),
+            },
         },
         "AccessDeniedException" | "AccessDenied" => StoreError::AccessDenied {
             act,
@@ -143,16 +147,36 @@ const THROTTLING: &[&str] = &[
 ];
 
 fn cancellation<E: 'static>(error: &E) -> Vec<String> {
-    let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) =
-        (error as &dyn Any).downcast_ref::<TransactWriteItemsError>()
-    else {
+    let Some(reasons) = reasons_of(error) else {
         return vec!["no reasons given".to_owned()];
     };
-    cancelled
-        .cancellation_reasons()
-        .iter()
-        .map(|reason| reason.code().unwrap_or("None").to_owned())
-        .collect()
+    let codes = reasons.iter().map(|reason| reason.code().unwrap_or("None"));
+    codes.map(str::to_owned).collect()
+}
+
+/// The words about a write that would be refused however often it is sent.
+fn refusal<E: 'static>(error: &E) -> Option<String> {
+    let mut reasons = reasons_of(error)?.iter();
+    reasons.find(|reason| is_refusal(reason)).map(refusal_words)
+}
+
+fn reasons_of<E: 'static>(error: &E) -> Option<&[CancellationReason]> {
+    match (error as &dyn Any).downcast_ref()? {
+        TransactWriteItemsError::TransactionCanceledException(cancelled) => {
+            Some(cancelled.cancellation_reasons())
+        }
+        _ => None,
+    }
+}
+
+/// Whether a write of a transaction is one that the table never takes.
+pub(super) fn is_refusal(reason: &CancellationReason) -> bool {
+    reason.code() == Some("ValidationError")
+}
+
+/// The service's words about such a write.
+pub(super) fn refusal_words(reason: &CancellationReason) -> String {
+    reason.message().unwrap_or("ValidationError").to_owned()
 }
 
 /// Whether the write was refused because its condition did not hold.

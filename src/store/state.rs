@@ -1,6 +1,7 @@
 //! Reading what a plan needs: namespace, versions, record, levels, pending fan-outs. Strongly
 //! consistent; nothing is written, and nothing is compared with a manifest.
 
+use super::read::key_of;
 use super::{Store, StoreError};
 use crate::model::{
     Damage, Level, NamespaceId, NamespaceName, Pending, ProvisionerRecord, Scope, State,
@@ -16,19 +17,53 @@ impl Store {
     /// The id of a namespace; `None` when the registry does not know it.
     ///
     /// # Errors
-    /// [`StoreError`] when the registry cannot be read.
+    /// [`StoreError::NamespaceDeparting`] when it is deleted and its name not free; otherwise when the
+    /// registry cannot be read.
     pub async fn namespace_id(
         &self,
         name: &NamespaceName,
     ) -> Result<Option<NamespaceId>, StoreError> {
         let key = keys::namespace_by_name(name);
-        match self.get("look the namespace up", &key).await? {
-            None => Ok(None),
-            Some(item) => Ok(table::namespace::decode_id(&item)?),
+        let Some(item) = self.get("look the namespace up", &key).await? else {
+            return Ok(None);
+        };
+        let id = table::namespace::decode_id(&item);
+        if let Some(departing) = table::namespace::departing(&item)? {
+            return Err(StoreError::NamespaceDeparting {
+                name: name.to_string(),
+                id: id.ok().map(|id| id.to_string()),
+                item: key,
+                departing,
+            });
+        }
+        Ok(Some(id?))
+    }
+
+    /// The name of a namespace id that is to be written to; `None` when the registry does not know it.
+    ///
+    /// # Errors
+    /// [`StoreError::NamespaceDeparting`] when it is deleted; otherwise when the registry cannot be read.
+    pub async fn living_namespace_name(
+        &self,
+        ns: &NamespaceId,
+    ) -> Result<Option<NamespaceName>, StoreError> {
+        let key = keys::namespace_by_id(ns);
+        let Some(item) = self.get("look the namespace id up", &key).await? else {
+            return Ok(None);
+        };
+        let name = table::namespace::decode_name(&item)?;
+        match table::namespace::departing(&item)? {
+            None => Ok(Some(name)),
+            Some(departing) => Err(StoreError::NamespaceDeparting {
+                name: name.to_string(),
+                id: Some(ns.to_string()),
+                item: key,
+                departing,
+            }),
         }
     }
 
-    /// The name of a namespace id; `None` when the registry does not know it.
+    /// The name of a namespace id, also of a deleted one; `None` when the registry does not know it.
     ///
     /// # Errors
     /// [`StoreError`] when the registry cannot be read.
@@ -44,16 +79,23 @@ impl Store {
             .transpose()?)
     }
 
-    /// The names of all registered namespaces, sorted.
+    /// The names of all registered namespaces, sorted, deleted ones left out. They are taken from the
+    /// keys: an entry that does not read hides no other.
     ///
     /// # Errors
     /// [`StoreError`] when the registry cannot be read.
     pub async fn namespace_names(&self) -> Result<BTreeSet<NamespaceName>, StoreError> {
         let items = self
-            .query_all("list the namespaces", &keys::reserved_pk(), "#NAMESPACE#")
+            .query_all(
+                "list the namespaces",
+                &keys::reserved_pk(),
+                keys::NAMESPACE_PREFIX,
+            )
             .await?;
-        let names = items.iter().map(table::namespace::decode_name);
-        Ok(names.collect::<Result<_, _>>()?)
+        let stays = |item: &&Item| !matches!(table::namespace::departing(item), Ok(Some(_)));
+        let stored = items.iter().filter(stays);
+        let names = stored.filter_map(|item| keys::parse_namespace_sk(&key_of(item).sk));
+        Ok(names.collect())
     }
 
     /// Every namespace in use, by name.

@@ -18,6 +18,8 @@ pub const NAMESPACE_INDEX: &str = "GSI4";
 pub const BUCKET_SK: &str = "#STATE";
 /// What every bucket's index sort key starts with.
 pub const BUCKET_PREFIX: &str = "BUCKET#";
+/// What the sort keys of the registry entries of namespaces by name start with.
+pub const NAMESPACE_PREFIX: &str = "#NAMESPACE#";
 /// What the sort keys of pending fan-outs start with.
 pub const PENDING_PREFIX: &str = "#PROVISIONER#PENDING#";
 /// What the sort keys of the provisioner record's overflow items start with.
@@ -60,8 +62,13 @@ pub fn version() -> Key {
 pub fn namespace_by_name(name: &NamespaceName) -> Key {
     Key {
         pk: reserved_pk(),
-        sk: format!("#NAMESPACE#{name}"),
+        sk: format!("{NAMESPACE_PREFIX}{name}"),
     }
+}
+
+/// Reads a namespace's name back from the sort key of its registry entry. `None` for any other key.
+pub fn parse_namespace_sk(sk: &str) -> Option<NamespaceName> {
+    NamespaceName::parse(sk.strip_prefix(NAMESPACE_PREFIX)?).ok()
 }
 
 /// The registry entry from a namespace's id to its name.

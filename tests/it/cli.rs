@@ -2,6 +2,7 @@
 //! this machine's AWS configuration in its environment.
 
 mod blocked;
+mod damaged;
 mod effects;
 mod event;
 mod explain;

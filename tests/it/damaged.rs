@@ -2,6 +2,7 @@
 //! none keeps another level from being switched.
 
 mod records;
+mod registries;
 
 use crate::world::{Item, World, manifest, n, s};
 use aws_sdk_dynamodb::types::AttributeValue;

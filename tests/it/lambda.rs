@@ -1,6 +1,7 @@
 //! The function, called in this process with raw events over the embedded table, its answers caught by a
 //! local HTTP sink.
 
+mod damaged;
 mod events;
 mod fuzz;
 mod invoke;

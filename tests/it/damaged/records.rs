@@ -196,3 +196,73 @@ async fn a_record_that_reads_again_remembers_what_it_managed() {
     assert_eq!(stopped, [&Switch::Disabled]);
     world.apply(LEVELS).await;
 }
+
+/// Sets the status of the world's namespace, where its registry entries are by name or by id.
+async fn status(world: &World, sk: &str, value: AttributeValue) {
+    let mut dump = world.dump().await;
+    let mut item = dump
+        .remove(&("_/SYSTEM#".to_owned(), sk.to_owned()))
+        .expect("a registry entry");
+    item.insert("status".to_owned(), value);
+    world.put(item).await;
+}
+
+#[tokio::test]
+async fn a_deleted_namespace_whose_name_is_taken_is_refused_by_the_plan() {
+    let by_name = "#NAMESPACE#tenant-alpha";
+    for (value, remedy) in [
+        (
+            "deleted",
+            "is deleted and its name is still taken (item \"_/SYSTEM#\" / \
+             \"#NAMESPACE#tenant-alpha\" has status \"deleted\"): delete that item, then run this \
+             again to register the namespace anew, or bring the old one back with `zae-limiter \
+             namespace recover a7x3kq`",
+        ),
+        (
+            "purging",
+            "is being purged and its name is still taken (item \"_/SYSTEM#\" / \
+             \"#NAMESPACE#tenant-alpha\" has status \"purging\"): finish it with `zae-limiter \
+             namespace purge a7x3kq`, delete that item, then run this again to register the \
+             namespace anew",
+        ),
+    ] {
+        let world = inhabited().await;
+        status(&world, by_name, s(value)).await;
+        let said = fails(&world).await;
+        assert_eq!(said, format!("namespace \"tenant-alpha\" {remedy}"));
+        let names = world.store.namespace_names().await.expect("names");
+        assert_eq!(names.len(), 0, "it is not offered as one to use");
+
+        // What it says to do does it.
+        let mut dump = world.dump().await;
+        let key = ("_/SYSTEM#".to_owned(), by_name.to_owned());
+        world.delete(&dump.remove(&key).expect("it is there")).await;
+        let report = world
+            .apply_once(&manifest(STOPPED), PlanOptions::default())
+            .await;
+        assert_eq!(report.status, Status::Applied);
+        let id = report.plan.namespace_id.expect("an id");
+        assert_ne!(id, world.ns.to_string(), "a new namespace");
+    }
+    // Any other status is one of a namespace that is there, as clients read it.
+    let world = inhabited().await;
+    status(&world, by_name, s("archived")).await;
+    world.apply(STOPPED).await;
+    status(&world, by_name, n(1)).await;
+    assert!(fails(&world).await.contains("\"status\" is not a string"));
+}
+
+#[tokio::test]
+async fn an_entry_of_a_namespace_that_does_not_read_hides_no_other() {
+    let world = inhabited().await;
+    let item = [
+        ("PK", s("_/SYSTEM#")),
+        ("SK", s("#NAMESPACE#beta")),
+        ("namespace_name", n(1)),
+    ];
+    let named = item.map(|(name, value)| (name.to_owned(), value));
+    world.put(named.into()).await;
+    let names = world.store.namespace_names().await.expect("names");
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["beta", "tenant-alpha"]);
+}
