@@ -94,9 +94,14 @@ impl Function {
         store: &Store,
         budget: Budget,
     ) -> Result<Resumed, Failure> {
-        let namespaces = store.namespaces().await?;
-        let count = namespaces.len();
+        let (namespaces, damaged) = store.namespaces().await?;
+        let count = namespaces.len() + damaged.len();
         let mut tally = Tally::default();
+        for error in damaged {
+            tracing::error!(%error, "could not resume a namespace that does not read");
+            tally.failed += 1;
+            tally.errors.push(error.to_string());
+        }
         // Gathered first: a stream of closures over references is not `Send`.
         let reads: Vec<_> = namespaces
             .into_iter()

@@ -7,7 +7,7 @@ use crate::model::{
     Damage, Level, NamespaceId, NamespaceName, Pending, ProvisionerRecord, Scope, State,
     StoredLevel, Versions,
 };
-use crate::table::{self, Item, Key, config, keys, record};
+use crate::table::{self, Item, ItemError, Key, config, keys, record};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often a record that does not read is read.
@@ -98,21 +98,30 @@ impl Store {
         Ok(names.collect())
     }
 
-    /// Every namespace in use, by name.
+    /// Every namespace that stays, by name, and what is wrong with entries that do not read.
     ///
     /// # Errors
     /// [`StoreError`] when the registry cannot be read.
-    pub async fn namespaces(&self) -> Result<BTreeMap<NamespaceName, NamespaceId>, StoreError> {
+    pub async fn namespaces(
+        &self,
+    ) -> Result<(BTreeMap<NamespaceName, NamespaceId>, Vec<ItemError>), StoreError> {
         let items = self
-            .query_all("list the namespaces", &keys::reserved_pk(), "#NAMESPACE#")
+            .query_all(
+                "list the namespaces",
+                &keys::reserved_pk(),
+                keys::NAMESPACE_PREFIX,
+            )
             .await?;
         let mut namespaces = BTreeMap::new();
+        let mut damaged = Vec::new();
         for item in &items {
-            if let Some(id) = table::namespace::decode_id(item)? {
-                namespaces.insert(table::namespace::decode_name(item)?, id);
+            match table::namespace::decode(item) {
+                Ok(Some((name, id))) => drop(namespaces.insert(name, id)),
+                Ok(None) => {}
+                Err(error) => damaged.push(error),
             }
         }
-        Ok(namespaces)
+        Ok((namespaces, damaged))
     }
 
     /// Everything a plan needs to know about a namespace: the levels that are declared and those

@@ -50,6 +50,17 @@ pub fn departing(item: &Item) -> Result<Option<Departing>, ItemError> {
     })
 }
 
+/// The name and the id that a registry item holds; `None` when its namespace is on its way out.
+///
+/// # Errors
+/// [`ItemError`] when the item does not read.
+pub fn decode(item: &Item) -> Result<Option<(NamespaceName, NamespaceId)>, ItemError> {
+    match departing(item)? {
+        Some(_) => Ok(None),
+        None => Ok(Some((decode_name(item)?, decode_id(item)?))),
+    }
+}
+
 /// The id that a registry item holds.
 ///
 /// # Errors
