@@ -173,6 +173,13 @@ def tenants(it):
         deployed(outcome, "CREATE_COMPLETE")
         expect(clients.asks(TABLE, f"tenant-{name}", "ada", "gpt-4"), "admitted")
 
+    step("the example of a tenant's template is one more")
+    example = (ROOT / "examples" / "tenant.yaml").read_text().replace("tenant-beta", "tenant-example")
+    deployed(it.account.deploy("tenant-example", example, Stack=TABLE), "CREATE_COMPLETE")
+    expect(len(it.account.outputs("tenant-example")["Fingerprint"]), 64)
+    expect(clients.asks(TABLE, "tenant-example", "ada", "gpt-4"), "admitted")
+    deleted(it, "tenant-example")
+
     step("one of them stops a resource, and the other does not notice")
     outcome = it.account.deploy("tenant-beta", tenant(it, "tenant-beta", True))
     deployed(outcome, "UPDATE_COMPLETE")

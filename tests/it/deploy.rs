@@ -2,7 +2,7 @@
 //! are in tests/deploy/scenario.py.
 //!
 //! Needs a python3 and, the first time, a package index: the emulator and the client are installed side by side, each
-//! in an environment of its own. `ZAE_LIMITS_MINISTACK` and `ZAE_LIMITS_PYTHON` name interpreters that have them
+//! in an environment of its own. `ZAE_LIMITS_PYTHON_MINISTACK` and `ZAE_LIMITS_PYTHON` name interpreters that have them
 //! already, `ZAE_LIMITS_BOOTSTRAP` another binary, such as the one that is deployed. Without a python3 the test says
 //! so and passes, except where `CI` is set.
 
@@ -21,7 +21,7 @@ struct Python {
 
 const MINISTACK: Python = Python {
     name: "ministack-1.5.33",
-    variable: "ZAE_LIMITS_MINISTACK",
+    variable: "ZAE_LIMITS_PYTHON_MINISTACK",
     packages: &[
         "ministack==1.5.33",
         "aws-sam-translator==1.115.0",
