@@ -5,7 +5,7 @@ use super::seen::Seen;
 use super::{Ended, Fanouts, ROUNDS, Tally};
 use crate::model::Owed;
 use crate::store::{BucketPage, FoundBucket, PageStart, Stamped, StoreError};
-use crate::table::{Discovery, keys};
+use crate::table::{BucketKeyError, Discovery, keys};
 use futures::{StreamExt, stream};
 use std::future::Future;
 use std::time::Duration;
@@ -30,6 +30,8 @@ pub(super) struct Decided<W> {
     pub(super) writes: Vec<(String, W)>,
     /// Buckets for which nothing could be decided, with the reason.
     pub(super) undecided: Vec<(String, String)>,
+    /// What the index holds besides buckets, by partition key, with where the key departs from a bucket's.
+    pub(super) foreign: Vec<(String, BucketKeyError)>,
 }
 
 impl<W> Default for Decided<W> {
@@ -37,6 +39,7 @@ impl<W> Default for Decided<W> {
         Decided {
             writes: Vec::new(),
             undecided: Vec::new(),
+            foreign: Vec::new(),
         }
     }
 }
@@ -107,6 +110,20 @@ pub(super) async fn run_pass<K: Kind>(
             page.buckets.retain(|bucket| !seen.contains(&bucket.pk));
         }
         let decided = kind.decide(&page.buckets, pass).await?;
+        for (pk, error) in decided.foreign {
+            if pass == Pass::First {
+                tally.found -= 1;
+            }
+            let is_new = match pass {
+                Pass::First => true,
+                Pass::Second => !seen.contains(&pk),
+                Pass::Reading => false,
+            };
+            if is_new {
+                tally.skip(&pk, &error);
+            }
+            seen.remember(&pk);
+        }
         for (pk, reason) in decided.undecided {
             if pass != Pass::Second || !seen.contains(&pk) {
                 tally.fail(&pk, &reason);

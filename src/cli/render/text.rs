@@ -159,6 +159,9 @@ pub(in crate::cli) fn apply(report: &ApplyReport, verbose: bool, colours: bool) 
         for sample in &fanout.samples {
             let _ = write!(text, "\n      {}", safe(sample));
         }
+        for sample in &fanout.foreign_samples {
+            let _ = write!(text, "\n      no bucket, left alone: {}", safe(sample));
+        }
     }
     if report.resumed > 0 {
         let _ = write!(
@@ -207,6 +210,10 @@ fn fanout_line(report: &ApplyReport, fanout: &FanoutReport, verbose: bool) -> St
     }
     if fanout.failed > 0 {
         let _ = write!(line, ", {} could not be written", grouped(fanout.failed));
+    }
+    if fanout.foreign > 0 {
+        let items = counted(fanout.foreign, "item", "items");
+        let _ = write!(line, ", {items} in the index that cannot be a bucket");
     }
     if !fanout.landed {
         let _ = write!(line, " ({})", safe(&fanout.ended));
