@@ -5,6 +5,7 @@ mod damaged;
 mod explain;
 mod guards;
 mod local;
+mod locked;
 mod reach;
 mod signals;
 mod story;
