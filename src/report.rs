@@ -307,6 +307,10 @@ pub struct FanoutReport {
     pub failed: u64,
     /// The first of them, with the reason.
     pub samples: Vec<String>,
+    /// Items in the index that cannot be buckets, and were left alone.
+    pub foreign: u64,
+    /// The first of them, with the reason.
+    pub foreign_samples: Vec<String>,
 }
 
 impl From<&Outcome> for FanoutReport {
@@ -329,6 +333,8 @@ impl From<&Outcome> for FanoutReport {
             vanished: outcome.tally.vanished,
             failed: outcome.tally.failed,
             samples: outcome.tally.samples.clone(),
+            foreign: outcome.tally.foreign,
+            foreign_samples: outcome.tally.foreign_samples.clone(),
         }
     }
 }
@@ -388,4 +394,16 @@ pub struct ApplyReport {
     pub errors: Vec<String>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+}
+
+impl ApplyReport {
+    /// Everything that a reader should know and that is no error: about the plan, and about what the
+    /// fan-outs met that cannot be a bucket.
+    pub fn all_warnings(&self) -> impl Iterator<Item = String> {
+        let foreign = self.fanouts.iter().flat_map(|fanout| {
+            let samples = fanout.foreign_samples.iter();
+            samples.map(|sample| format!("an index holds what is no bucket, left alone: {sample}"))
+        });
+        self.plan.all_warnings().chain(foreign)
+    }
 }

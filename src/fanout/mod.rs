@@ -25,6 +25,7 @@ mod walk;
 use crate::clock::Clock;
 use crate::model::{AccessMode, EpochMs, FanoutKind, Level, NamespaceId, Owed};
 use crate::store::{Store, StoreError};
+use crate::table::BucketKeyError;
 use futures::{StreamExt, stream};
 use pace::Pace;
 use serde::Serialize;
@@ -87,6 +88,10 @@ pub struct Tally {
     pub failed: u64,
     /// The first failures, each with its bucket's key.
     pub samples: Vec<String>,
+    /// Items that the index holds and that cannot be buckets. They are left alone.
+    pub foreign: u64,
+    /// The first of them, each with its key.
+    pub foreign_samples: Vec<String>,
 }
 
 impl Tally {
@@ -107,6 +112,20 @@ impl Tally {
         self.failed += done.failed;
         let room = SAMPLES.saturating_sub(self.samples.len());
         self.samples.extend(done.samples.into_iter().take(room));
+    }
+
+    /// Counts what is no bucket.
+    fn skip(&mut self, pk: &str, error: &BucketKeyError) {
+        self.foreign += 1;
+        let sample = format!("{pk}: {}", error.problem);
+        if self.foreign_samples.len() < SAMPLES && !self.foreign_samples.contains(&sample) {
+            tracing::warn!(
+                pk,
+                problem = error.problem,
+                "an index holds what is no bucket"
+            );
+            self.foreign_samples.push(sample);
+        }
     }
 
     /// How passes ended that began when so many had failed.

@@ -5,7 +5,7 @@ use super::seen::Seen;
 use super::{Ended, Fanouts, ROUNDS, Tally};
 use crate::model::{AccessMode, Owed};
 use crate::store::{BucketPage, FoundBucket, PageStart, Stamped, StoreError};
-use crate::table::{Discovery, keys};
+use crate::table::{BucketKeyError, Discovery, keys};
 use futures::stream::{self, FuturesUnordered, StreamExt};
 use std::collections::VecDeque;
 use std::future::Future;
@@ -40,6 +40,8 @@ pub(super) struct Decided<W> {
     pub(super) writes: Vec<(String, W)>,
     /// Buckets for which nothing could be decided, with the reason.
     pub(super) undecided: Vec<(String, String)>,
+    /// What the index holds besides buckets, by partition key, with where the key departs from a bucket's.
+    pub(super) foreign: Vec<(String, BucketKeyError)>,
 }
 
 impl<W> Default for Decided<W> {
@@ -47,6 +49,7 @@ impl<W> Default for Decided<W> {
         Decided {
             writes: Vec::new(),
             undecided: Vec::new(),
+            foreign: Vec::new(),
         }
     }
 }
@@ -182,11 +185,14 @@ async fn decide_page<K: Kind>(
         let Some(mut decided) = decided? else {
             return Ok(false);
         };
-        if pass == Pass::Second {
-            decided.undecided.retain(|(pk, _)| !seen.contains(pk));
+        if pass == Pass::Reading {
+            // The passes before it have counted them.
+            decided.foreign.clear();
         }
+        let foreign = decided.foreign.iter().map(|(pk, _)| pk);
         let undecided = decided.undecided.iter().map(|(pk, _)| pk);
-        for pk in undecided.chain(decided.writes.iter().map(|(pk, _)| pk)) {
+        let writes = decided.writes.iter().map(|(pk, _)| pk);
+        for pk in foreign.chain(undecided).chain(writes) {
             seen.remember(pk);
         }
         let buckets = std::mem::take(&mut found);
@@ -247,6 +253,10 @@ async fn write_all<K: Kind>(
                 Some(found) => {
                     if pass == Pass::First {
                         tally.found += found.buckets;
+                        tally.found -= found.decided.foreign.len() as u64;
+                    }
+                    for (pk, error) in found.decided.foreign {
+                        tally.skip(&pk, &error);
                     }
                     for (pk, reason) in found.decided.undecided {
                         tally.fail(&pk, &reason);

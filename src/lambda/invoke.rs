@@ -7,7 +7,7 @@ use super::budget::Budget;
 use super::event::Event;
 use super::failure::{Failure, Spelling};
 use super::pipeline::Intent;
-use super::summary::{self, Summary};
+use super::summary::Summary;
 use super::{Function, FunctionError, log, metrics, source};
 use crate::manifest::{Manifest, OutOfBand, parse_json};
 use crate::model::{ManifestOwner, NamespaceId, NamespaceName};
@@ -242,7 +242,7 @@ async fn planned(intent: &Intent<'_>, full: bool) -> Result<(Value, Summary), Fa
         status: Some("planned"),
         unchanged: report.unchanged,
         pending: report.pending.len(),
-        warnings: summary::warnings(&report),
+        warnings: report.all_warnings().count() + report.kept.len(),
         fingerprint: report.fingerprint.clone(),
         ..Summary::default()
     };
@@ -260,6 +260,7 @@ async fn applied(intent: &Intent<'_>, full: bool) -> Result<(Value, Summary), Fa
     answer["pending"] = json!(report.pending);
     answer["resumed_fanouts"] = json!(report.resumed);
     answer["errors"] = json!(report.errors);
+    answer["warnings"] = report.all_warnings().collect();
     Ok((answer, Summary::of(&report)))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Counts, never lists: an answer is at most 4,096 bytes, whatever the manifest holds.
 
-use crate::report::{ApplyReport, PlanReport, Status};
+use crate::report::{ApplyReport, Status};
 use serde_json::{Map, Value};
 
 /// The counts of one request. Levels unless they say otherwise.
@@ -57,7 +57,7 @@ impl Summary {
             unchanged: report.unchanged,
             stamped: report.stamped,
             pending: report.pending,
-            warnings: warnings(&report.plan),
+            warnings: report.all_warnings().count() + report.plan.kept.len(),
             failed,
             fingerprint: report.plan.fingerprint.clone(),
             errors: report.errors.clone(),
@@ -108,9 +108,4 @@ impl Summary {
         .map(|(key, value)| (key.to_owned(), value))
         .collect()
     }
-}
-
-/// How much of a plan a reader should know although it changes nothing.
-pub(super) fn warnings(plan: &PlanReport) -> usize {
-    plan.all_warnings().count() + plan.kept.len()
 }

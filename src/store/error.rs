@@ -276,7 +276,8 @@ pub enum StoreError {
         remedy: &'static str,
     },
 
-    /// Another process kept the embedded database's file locked for the five seconds a write waits.
+    /// Another process kept the embedded database's file locked for as long as opening or a write
+    /// waits.
     #[error(
         "the embedded store {} stayed locked by another process: wait for that one or stop it, then run this again",
         .path.display()

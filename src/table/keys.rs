@@ -205,6 +205,9 @@ pub struct BucketKeyError {
     pub pk: String,
     /// Where it departs from the format.
     pub problem: String,
+    /// Whether it has not even the form of one, so that no client can have made it for a bucket. A key
+    /// with a name outside the rules has: other releases may have had other rules.
+    pub is_foreign: bool,
 }
 
 impl BucketId {
@@ -243,22 +246,30 @@ impl BucketId {
     /// # Errors
     /// [`BucketKeyError`] when the key is another namespace's or has another form.
     pub fn parse(ns: &NamespaceId, pk: &str) -> Result<BucketId, BucketKeyError> {
-        let error = |problem: String| BucketKeyError {
+        let foreign = |problem: String| BucketKeyError {
             pk: pk.to_owned(),
             problem,
+            is_foreign: true,
+        };
+        let error = |problem: String| BucketKeyError {
+            is_foreign: false,
+            ..foreign(problem)
         };
         let rest = pk
             .strip_prefix(ns.as_str())
             .and_then(|rest| rest.strip_prefix('/'))
-            .ok_or_else(|| error(format!("it does not start with {ns}/")))?
+            .ok_or_else(|| foreign(format!("it does not start with {ns}/")))?
             .strip_prefix(BUCKET_PREFIX)
-            .ok_or_else(|| error(format!("it does not continue with {BUCKET_PREFIX}")))?;
+            .ok_or_else(|| foreign(format!("it does not continue with {BUCKET_PREFIX}")))?;
         let (names, shard) = rest
             .rsplit_once('#')
-            .ok_or_else(|| error("it has no shard".to_owned()))?;
+            .ok_or_else(|| foreign("it has no shard".to_owned()))?;
         let (entity, resource) = names
             .split_once('#')
-            .ok_or_else(|| error("it has no resource".to_owned()))?;
+            .ok_or_else(|| foreign("it has no resource".to_owned()))?;
+        if shard.is_empty() || !shard.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(foreign(format!("{shard:?} is not a shard number")));
+        }
         Ok(BucketId {
             entity: EntityId::parse(entity).map_err(|e| error(e.to_string()))?,
             resource: ResourceName::parse(resource).map_err(|e| error(e.to_string()))?,

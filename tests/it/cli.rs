@@ -8,6 +8,7 @@ mod event;
 mod explain;
 mod guards;
 mod local;
+mod locked;
 mod reach;
 mod resume;
 mod signals;

@@ -1,6 +1,7 @@
 //! Stored items that do not read: each is named, the ones that a manifest declares are repaired, and
 //! none keeps another level from being switched.
 
+mod foreign;
 mod records;
 mod registries;
 

@@ -203,6 +203,9 @@ pub(in crate::cli) fn write_fanout(
     for sample in &fanout.samples {
         let _ = write!(text, "\n      {}", safe(sample));
     }
+    for sample in &fanout.foreign_samples {
+        let _ = write!(text, "\n      no bucket, left alone: {}", safe(sample));
+    }
 }
 
 fn fanout_line(fanout: &FanoutReport, effect: &str, verbose: bool) -> String {
@@ -223,6 +226,10 @@ fn fanout_line(fanout: &FanoutReport, effect: &str, verbose: bool) -> String {
     }
     if fanout.failed > 0 {
         let _ = write!(line, ", {} could not be written", grouped(fanout.failed));
+    }
+    if fanout.foreign > 0 {
+        let items = counted(fanout.foreign, "item", "items");
+        let _ = write!(line, ", {items} in the index that cannot be a bucket");
     }
     if !fanout.landed {
         let _ = write!(line, " ({})", safe(&fanout.ended));

@@ -230,3 +230,32 @@ async fn a_deleted_namespace_is_refused_with_what_to_do_and_not_offered() {
     let said = shell.run("--local explain alice gpt-4");
     assert!(said.stderr.contains("has no namespace yet"), "{said:?}");
 }
+
+#[tokio::test]
+async fn what_is_no_bucket_is_named_in_every_format_and_the_apply_is_done() {
+    for format in ["text", "markdown", "json"] {
+        let (shell, ns) = applied();
+        let pk = format!("{ns}/NOTE#alice");
+        for (name, value) in [
+            ("GSI2PK", format!("{ns}/RESOURCE#gpt-4")),
+            ("GSI2SK", "BUCKET#alice#0".to_owned()),
+        ] {
+            // An item is in the index once it has both keys.
+            set(&shell, &pk, "#STATE", name, AttributeValue::S(value)).await;
+        }
+        let arguments = "--local apply -f stopped.limits.yaml --yes --settle 0 -o";
+        let said = shell.ok(&format!("{arguments} {format}"));
+        if format == "json" {
+            let fanouts = said.json()["reports"][0]["fanouts"].clone();
+            assert_eq!(fanouts[0]["foreign"], 1, "{fanouts}");
+            continue;
+        }
+        let lines = said.stdout.lines().filter(|line| line.contains("bucket"));
+        let lines: Vec<&str> = lines.collect();
+        let named = format!(
+            "NOTE{}#alice: it does not continue with BUCKET",
+            if format == "text" { "" } else { "\\" }
+        );
+        assert!(lines.iter().any(|line| line.contains(&named)), "{lines:?}");
+    }
+}

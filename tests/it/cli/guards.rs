@@ -242,10 +242,10 @@ async fn a_bucket_that_cannot_be_stamped_is_partly_applied() {
     };
     let mut put = embedded.client().put_item().table_name("rate-limits");
     for (name, value) in [
-        ("PK", format!("{ns}/BUCKET#nobody")),
+        ("PK", format!("{ns}/BUCKET#no body#claude-3#0")),
         ("SK", "#STATE".to_owned()),
         ("GSI2PK", format!("{ns}/RESOURCE#claude-3")),
-        ("GSI2SK", "BUCKET#nobody#0".to_owned()),
+        ("GSI2SK", "BUCKET#no body#0".to_owned()),
     ] {
         put = put.item(name, AttributeValue::S(value));
     }

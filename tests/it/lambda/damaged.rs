@@ -115,3 +115,17 @@ async fn a_deleted_namespace_is_not_written_to_by_its_id() {
         assert_eq!(rig.world.dump().await, before, "{status}");
     }
 }
+
+#[tokio::test]
+async fn what_is_no_bucket_is_a_warning_and_no_failure() {
+    let rig = garbled().await;
+    rig.world.bucket("bob", "claude-3", 0, &[]).await;
+    let mut item = rig.world.item("BUCKET#bob#claude-3#0", "#STATE").await;
+    item.insert("PK".to_owned(), s(&format!("{}/NOTE#bob", rig.world.ns)));
+    rig.world.put(item).await;
+    let body = rig.answered(rig.event("Update", properties(true))).await;
+    assert_eq!(body["Status"], "SUCCESS", "{body}");
+    assert_eq!(body["Data"]["Warnings"], "3", "and two levels");
+    assert_eq!(body["Data"]["Pending"], "0");
+    assert!(rig.logs.text().contains("a7x3kq/NOTE#bob"));
+}
