@@ -166,13 +166,23 @@ async fn what_a_live_apply_holds_is_in_effect_at_once_and_stays_its_own() {
 async fn what_cannot_be_finished_stays_pending_and_is_no_success() {
     let left = Left::new().await;
     left.leave(-1).await;
-    // A bucket of the resource whose own key no client could have written.
+    // A bucket of the resource whose own key has a name outside the rules.
     let index = AttributeValue::S(format!("{}/RESOURCE#gpt-4", left.ns));
-    left.update("BUCKET#broken", "#STATE", "SET GSI2PK = :v", Some(index))
-        .await;
-    let sort = AttributeValue::S("BUCKET#broken#0".to_owned());
-    left.update("BUCKET#broken", "#STATE", "SET GSI2SK = :v", Some(sort))
-        .await;
+    left.update(
+        "BUCKET# broken#gpt-4#0",
+        "#STATE",
+        "SET GSI2PK = :v",
+        Some(index),
+    )
+    .await;
+    let sort = AttributeValue::S("BUCKET# broken#0".to_owned());
+    left.update(
+        "BUCKET# broken#gpt-4#0",
+        "#STATE",
+        "SET GSI2SK = :v",
+        Some(sort),
+    )
+    .await;
     let said = left.shell.run("--local resume --settle 0");
     assert_eq!(said.code, 5, "{said:?}");
     let hidden = |text: &str| text.replace(left.ns.as_str(), "NS");
