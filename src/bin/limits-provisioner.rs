@@ -13,14 +13,9 @@ use zae_limits::lambda::{Event, Function, Invocation, Options, Tables, log};
 use zae_limits::model::EpochMs;
 use zae_limits::store::Connection;
 
-fn main() -> Result<(), Error> {
-    zae_limits::environment::without_empty_endpoints()?;
-    serve()
-}
-
 // Two threads at least: one has to keep the time while the other works.
 #[tokio::main(worker_threads = 2)]
-async fn serve() -> Result<(), Error> {
+async fn main() -> Result<(), Error> {
     let level = given("AWS_LAMBDA_LOG_LEVEL").or(given("LOG_LEVEL"));
     let level = level.unwrap_or(tracing::Level::INFO);
     tracing::subscriber::set_global_default(log::subscriber(level, std::io::stdout))?;
