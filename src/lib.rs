@@ -83,6 +83,5 @@ pub mod report;
 // The edges.
 #[cfg(feature = "cli")]
 pub mod cli;
-pub mod environment;
 #[cfg(feature = "lambda")]
 pub mod lambda;

@@ -23,8 +23,7 @@ use zae_limits::model::EpochMs;
 use zae_limits::store::Connection;
 
 fn main() -> ExitCode {
-    let started = zae_limits::environment::without_empty_endpoints().map_err(Error::from);
-    match started.and_then(|()| serve()) {
+    match serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

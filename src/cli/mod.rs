@@ -7,6 +7,7 @@ mod apply;
 mod args;
 mod completions;
 mod connect;
+mod environment;
 mod error;
 mod event;
 mod exit;
@@ -52,7 +53,7 @@ struct Context {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let anew = crate::environment::without_empty_endpoints();
+    let anew = environment::without_empty_endpoints();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,

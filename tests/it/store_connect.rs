@@ -166,6 +166,24 @@ async fn a_missing_region_is_one_line() {
     }
 }
 
+/// The SDK would panic over it, and cannot be told that it was not given.
+#[tokio::test]
+async fn an_endpoint_that_the_environment_sets_to_nothing_is_one_line() {
+    let variables = [
+        ("AWS_REGION", "eu-central-1"),
+        ("AWS_ENDPOINT_URL", ""),
+        ("AWS_ACCESS_KEY_ID", "any"),
+        ("AWS_SECRET_ACCESS_KEY", "any"),
+    ];
+    if alone(
+        "an_endpoint_that_the_environment_sets_to_nothing_is_one_line",
+        &variables,
+    ) {
+        let error = Connection::default().open().await.expect_err("no endpoint");
+        insta::assert_snapshot!(error, @r#"the endpoint URL "" is none: write one such as http://127.0.0.1:8000, or leave it out"#);
+    }
+}
+
 #[tokio::test]
 async fn a_profile_that_does_not_exist_is_one_line() {
     let variables = [

@@ -92,9 +92,7 @@ fn function(runtime: &Runtime, database: &str) -> Process {
         .env("AWS_LAMBDA_FUNCTION_VERSION", "1")
         .env("AWS_LAMBDA_LOG_GROUP_NAME", "logs")
         .env("AWS_LAMBDA_LOG_STREAM_NAME", "logs")
-        // What is set to nothing is not given.
-        .env("AWS_ENDPOINT_URL_DYNAMODB", "")
-        .env("AWS_ENDPOINT_URL", database)
+        .env("AWS_ENDPOINT_URL_DYNAMODB", database)
         .env("AWS_REGION", "local")
         .env("AWS_ACCESS_KEY_ID", "local")
         .env("AWS_SECRET_ACCESS_KEY", "local")

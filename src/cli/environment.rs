@@ -1,5 +1,5 @@
-//! The environment of a process, made one that the AWS SDK can live with. For the edges, before
-//! anything else; the library itself reads no variable.
+//! The environment of this process, made one that the AWS SDK can live with, before anything else
+//! is done. Options are not read here.
 
 use std::io;
 
@@ -15,7 +15,7 @@ const ENDPOINT: &str = "AWS_ENDPOINT_URL";
 /// # Errors
 /// When the process cannot be started anew. It goes on then as it is.
 #[cfg(unix)]
-pub fn without_empty_endpoints() -> io::Result<()> {
+pub(super) fn without_empty_endpoints() -> io::Result<()> {
     use std::ffi::OsString;
     use std::os::unix::process::CommandExt;
     let is_empty = |(name, value): &(OsString, OsString)| {
@@ -42,6 +42,6 @@ pub fn without_empty_endpoints() -> io::Result<()> {
 /// # Errors
 /// None.
 #[cfg(not(unix))]
-pub fn without_empty_endpoints() -> io::Result<()> {
+pub(super) fn without_empty_endpoints() -> io::Result<()> {
     Ok(())
 }
