@@ -7,8 +7,9 @@ pub use super::sdk_error::{
     is_table_in_use, is_table_missing, is_throttling, is_transaction_cancelled,
 };
 pub(super) use super::sdk_error::{is_refusal, refusal_words, refused_item};
+use super::words::{elsewhere, host, is_departing, missing};
 use crate::table::namespace::Departing;
-use crate::table::{ItemError, Key, keys};
+use crate::table::{ItemError, Key};
 use std::borrow::Cow;
 use std::error::Error;
 use std::net::SocketAddr;
@@ -209,6 +210,34 @@ pub enum StoreError {
         message: String,
     },
 
+    /// DynamoDB failed by itself, after every retry. A write may or may not have landed.
+    #[error(
+        "could not {act}: DynamoDB failed (HTTP {status}{}) after every retry: wait and run it again",
+        .code.as_ref().map(|code| format!(", {code}")).unwrap_or_default()
+    )]
+    ServerFailed {
+        /// What was being done.
+        act: Cow<'static, str>,
+        /// The status of the answer: 500 or above.
+        status: u16,
+        /// The service's code, where the answer names one.
+        code: Option<String>,
+    },
+
+    /// Something answered that is not DynamoDB: another server, or a proxy on the way.
+    #[error("could not {act}: {} answered HTTP {status} with {content}, which is no answer of DynamoDB: {}",
+        host(.place, "the endpoint"), elsewhere(*.status))]
+    NotDynamoDb {
+        /// What was being done.
+        act: Cow<'static, str>,
+        /// Where, when the caller said so with [`StoreError::at`].
+        place: Option<Box<Place>>,
+        /// The status of the answer.
+        status: u16,
+        /// What the answer says that it is: a media type, or that it says nothing.
+        content: String,
+    },
+
     /// The request could not be built, or the answer could not be read.
     #[error(
         "could not {act}: the request or its answer is not DynamoDB's ({reason}): check the endpoint URL"
@@ -321,45 +350,6 @@ impl From<ItemError> for StoreError {
     }
 }
 
-fn host<'a>(place: &'a Option<Box<Place>>, otherwise: &'a str) -> &'a str {
-    place.as_deref().map_or(otherwise, |place| &place.host)
-}
-
-/// What the Python tool does about such a namespace decides what can be done: it recovers and purges by
-/// id, and recovers only where no item stands for the name.
-fn is_departing(name: &str, id: Option<&str>, item: &Key, departing: Departing) -> String {
-    let id = id.unwrap_or("ID");
-    let by_name = item.sk.starts_with(keys::NAMESPACE_PREFIX);
-    let (pk, sk) = (&item.pk, &item.sk);
-    match (departing, by_name) {
-        (Departing::Deleted, true) => format!(
-            "namespace {name:?} is deleted and its name is still taken (item {pk:?} / {sk:?} has status \
-             \"deleted\"): delete that item, then run this again to register the namespace anew, or bring the \
-             old one back with `zae-limiter namespace recover {id}`"
-        ),
-        (Departing::Deleted, false) => format!(
-            "namespace {name:?} with id {id} is deleted: bring it back with `zae-limiter namespace recover \
-             {id}`, or name the namespace instead of its id to register it anew"
-        ),
-        (Departing::Purging, true) => format!(
-            "namespace {name:?} is being purged and its name is still taken (item {pk:?} / {sk:?} has status \
-             \"purging\"): finish it with `zae-limiter namespace purge {id}`, delete that item, then run this \
-             again to register the namespace anew"
-        ),
-        (Departing::Purging, false) => format!(
-            "namespace {name:?} with id {id} is being purged, which nothing takes back: name the namespace \
-             instead of its id to register it anew"
-        ),
-    }
-}
-
-fn missing(place: &Option<Box<Place>>) -> String {
-    match place {
-        Some(place) => format!("table {} does not exist ({})", place.table, place.host),
-        None => "the table or its index does not exist".to_owned(),
-    }
-}
-
 impl StoreError {
     /// The same error, naming the table and the host in its message where that helps.
     #[must_use]
@@ -367,6 +357,7 @@ impl StoreError {
         if let StoreError::Refused { place, .. }
         | StoreError::Unreachable { place, .. }
         | StoreError::TimedOut { place, .. }
+        | StoreError::NotDynamoDb { place, .. }
         | StoreError::TableMissing { place, .. } = &mut self
         {
             place.get_or_insert_with(|| Box::new(here.clone()));
@@ -381,6 +372,8 @@ impl StoreError {
             StoreError::Throttled { .. }
                 | StoreError::TimedOut { .. }
                 | StoreError::Unreachable { .. }
+                | StoreError::ServerFailed { .. }
+                | StoreError::NotDynamoDb { status: 500.., .. }
                 | StoreError::Repeated {
                     transient: true,
                     ..

@@ -26,6 +26,7 @@ mod seed;
 #[cfg(feature = "local")]
 pub mod serve;
 mod state;
+mod words;
 mod write;
 
 pub use bucket::{BucketPage, BucketStamps, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};

@@ -14,6 +14,7 @@ use aws_sdk_dynamodb::error::{BuildError, DisplayErrorContext, ProvideErrorMetad
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::CancellationReason;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use std::any::Any;
 use std::borrow::Cow;
 use std::error::Error;
@@ -43,8 +44,10 @@ impl StoreError {
         if is_connection_refused(&error) {
             return StoreError::Refused { act, place: None };
         }
+        let answer = error.raw_response().and_then(Answer::of);
         match &error {
-            SdkError::ServiceError(context) => from_service(act, context.err()),
+            SdkError::ServiceError(context) => from_service(act, context.err(), answer),
+            SdkError::ResponseError(_) if answer.is_some() => from_answer(act, answer, &error),
             SdkError::TimeoutError(_) => StoreError::TimedOut { act, place: None },
             SdkError::DispatchFailure(failure) if failure.is_timeout() => {
                 StoreError::TimedOut { act, place: None }
@@ -87,17 +90,72 @@ impl StoreError {
     }
 }
 
+/// What an answer looks like, whatever it says.
+struct Answer {
+    status: u16,
+    /// Whether DynamoDB gave it, rather than something on the way or in its place.
+    is_dynamodb: bool,
+    content: String,
+}
+
+impl Answer {
+    /// `None` for an answer that did not come over HTTP.
+    fn of<R: 'static>(raw: &R) -> Option<Answer> {
+        let response = (raw as &dyn Any).downcast_ref::<HttpResponse>()?;
+        let headers = response.headers();
+        let content = headers.get("content-type");
+        Some(Answer {
+            status: response.status().as_u16(),
+            is_dynamodb: headers.contains_key("x-amzn-requestid")
+                || content.is_some_and(|content| content.starts_with("application/x-amz-json")),
+            content: content.map_or("no content type".to_owned(), printable),
+        })
+    }
+}
+
+/// The variant for an answer without a code of the service.
+fn from_answer(act: Cow<'static, str>, answer: Option<Answer>, error: &dyn Error) -> StoreError {
+    match answer {
+        Some(Answer {
+            status,
+            is_dynamodb: false,
+            content,
+        }) => StoreError::NotDynamoDb {
+            act,
+            place: None,
+            status,
+            content,
+        },
+        Some(Answer {
+            status: status @ 500..,
+            ..
+        }) => StoreError::ServerFailed {
+            act,
+            status,
+            code: None,
+        },
+        _ => StoreError::Malformed {
+            act,
+            reason: innermost(error),
+        },
+    }
+}
+
+/// A header's text, short and without anything that acts on a terminal.
+fn printable(text: &str) -> String {
+    let kept = text.chars().filter(|c| !c.is_control());
+    kept.take(60).collect()
+}
+
 /// The variant for an answer of the service. One arm a remedy; the codes are DynamoDB's common and own ones.
-fn from_service<E>(act: Cow<'static, str>, error: &E) -> StoreError
+fn from_service<E>(act: Cow<'static, str>, error: &E, answer: Option<Answer>) -> StoreError
 where
     E: ProvideErrorMetadata + Error + 'static,
 {
     let Some(code) = error.code() else {
-        return StoreError::Malformed {
-            act,
-            reason: innermost(error),
-        };
+        return from_answer(act, answer, error);
     };
+    let status = answer.map_or(0, |answer| answer.status);
     let message = || error.message().unwrap_or("no message").to_owned();
     match code {
         _ if THROTTLING.contains(&code) => StoreError::Throttled {
@@ -128,6 +186,11 @@ where
         | "ExpiredToken" => StoreError::CredentialsRejected {
             act,
             message: message(),
+        },
+        _ if status >= 500 => StoreError::ServerFailed {
+            act,
+            status,
+            code: Some(code.to_owned()),
         },
         _ => StoreError::Service {
             act,

@@ -48,12 +48,11 @@ async fn inhabited() -> World {
     world
 }
 
-/// Replaces attributes of a stored item; `None` removes one.
-async fn damage(
-    world: &World,
-    (pk, sk): (&str, &str),
-    attributes: &[(&str, Option<AttributeValue>)],
-) {
+/// Attributes and what they are replaced by; `None` removes one.
+type Wrong<'a> = &'a [(&'a str, Option<AttributeValue>)];
+
+/// Replaces attributes of a stored item.
+async fn damage(world: &World, (pk, sk): (&str, &str), attributes: Wrong<'_>) {
     let mut item = world.item(pk, sk).await;
     for (name, value) in attributes {
         match value {
@@ -114,8 +113,7 @@ async fn whatever_level_is_damaged_a_kill_switch_works_and_the_level_is_repaired
 async fn whatever_is_wrong_with_an_item_it_is_named_and_repaired() {
     let list = AttributeValue::L(vec![n(1)]);
     let map = AttributeValue::M(HashMap::from([("x".to_owned(), n(1))]));
-    type Change<'a> = (&'a str, Option<AttributeValue>);
-    let cases: [(&str, &[Change]); 14] = [
+    let cases: [(&str, Wrong<'_>); 14] = [
         ("a text", &[("l_rpm_cp", Some(s("garbage")))]),
         ("below zero", &[("l_rpm_cp", Some(n("-1")))]),
         ("a fraction", &[("l_rpm_ra", Some(n("1.5")))]),

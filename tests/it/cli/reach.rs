@@ -270,8 +270,13 @@ fn no_region_no_credentials_and_no_table() {
     let shell = Shell::new();
     let (said, took) = plan(&shell, "-n t", true);
     assert_one_line(&said, took, "no AWS region is set");
+    assert!(
+        said.stderr.ends_with(" (--region, --profile)\n"),
+        "{said:?}"
+    );
     let (said, took) = plan(&shell, "-n t --region eu-central-1", false);
     assert_one_line(&said, took, "credentials");
+    assert!(said.stderr.ends_with(" (--profile)\n"), "{said:?}");
     let (said, _) = plan(&shell, "--region eu-central-1", true);
     assert_eq!(said.code, 64);
     assert!(said.stderr.contains("ZAEL_STACK"), "{said:?}");
