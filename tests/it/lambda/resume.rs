@@ -96,17 +96,23 @@ async fn the_age_is_that_of_the_longest_owed_even_while_its_apply_lives() {
 async fn a_namespace_that_cannot_be_read_keeps_no_other_from_its_turn() {
     let rig = Rig::new().await;
     let beta = register(&rig, "beta").await;
-    let gone = EpochMs(NOW.0 - MINUTE);
-    let mut broken = left(&rig.world.ns, gone, gone);
-    broken.insert("kind".to_owned(), s("nonsense"));
+    let key = ("_/SYSTEM#".to_owned(), "#NAMESPACE#tenant-alpha".to_owned());
+    let mut broken = rig.world.dump().await.remove(&key).expect("registered");
+    broken.insert("namespace_id".to_owned(), n(1));
     rig.world.put(broken).await;
+    let gone = EpochMs(NOW.0 - MINUTE);
     rig.world.put(left(&beta, gone, gone)).await;
     let resumed = resume(&rig).await;
     assert_eq!(resumed["resumed_fanouts"], 1, "{resumed}");
     let errors = resumed["errors"].as_array().expect("errors");
     assert_eq!(errors.len(), 1, "{resumed}");
     let error = errors[0].as_str().expect("a text");
-    assert!(error.starts_with("namespace \"tenant-alpha\": "), "{error}");
+    assert!(
+        error.starts_with(
+            "item \"_/SYSTEM#\" / \"#NAMESPACE#tenant-alpha\": attribute \"namespace_id\""
+        ),
+        "{error}"
+    );
     assert_eq!(metrics(&rig)["Failed"], 1);
 }
 
