@@ -1,23 +1,29 @@
 //! Processes of their own: a server, and clients that throw a switch against it.
 //!
-//! The bench runs itself again: `serve BUCKETS` or `throw URL ROUNDS`. The peer is run with the same
-//! arguments and answers in the same form, so that both are measured alike: a whole apply, from the call to
-//! the answer, without the start of the process.
+//! The bench runs itself again: `serve ...`, and `throw URL ROUNDS` for whole applies or `stamp URL ROUNDS` for
+//! the fan-out alone. The peer is run with the same arguments as `throw` and answers in the same form, so that both
+//! are measured alike: a whole apply, from the call to the answer, without the start of the process.
 
+use crate::front::{self, Behind};
 use crate::meter::{Requests, Stopwatch, mean, median, peak_memory_kib};
 use crate::{Failure, world};
 use serde::{Deserialize, Serialize};
 use std::env;
 use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
-use zae_limits::store::{Connection, Embedded, serve};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use zae_limits::model::NamespaceId;
+use zae_limits::store::{Connection, Embedded, Store};
 
 /// What a client says about its applies.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Thrown {
     rounds: Vec<Round>,
     peak_kib: u64,
+    /// What one small request takes when no other is under way; the peer does not measure it.
+    #[serde(default)]
+    round_trip_seconds: f64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -48,22 +54,46 @@ impl Thrown {
         self.peak_kib as f64 / 1024.0
     }
 
+    /// Seconds of one small request with no other under way.
+    pub fn round_trip_seconds(&self) -> f64 {
+        self.round_trip_seconds
+    }
+
     fn each(&self, of: impl Fn(&Round) -> f64) -> Vec<f64> {
         self.rounds.iter().map(of).collect()
     }
 }
 
-/// A server with a database in its memory, stopped when dropped.
+/// What a server serves.
+#[derive(Debug, Clone, Copy)]
+pub enum Serves {
+    /// A database in its memory.
+    Engine,
+    /// The answers of one fan-out and nothing else.
+    StandIn,
+}
+
+impl Serves {
+    fn word(self) -> &'static str {
+        match self {
+            Serves::Engine => "engine",
+            Serves::StandIn => "stand-in",
+        }
+    }
+}
+
+/// A server, stopped when dropped.
 pub struct Server {
     child: Child,
     url: String,
 }
 
 impl Server {
-    /// Starts one that holds so many buckets.
-    pub fn start(buckets: usize) -> Result<Server, Failure> {
+    /// Starts one that holds so many buckets and answers so much later than it could.
+    pub fn start(serves: Serves, buckets: usize, later_ms: u64) -> Result<Server, Failure> {
         let mut child = Command::new(env::current_exe()?)
-            .args(["serve", &buckets.to_string()])
+            .args(["serve", serves.word()])
+            .args([buckets.to_string(), later_ms.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -72,6 +102,12 @@ impl Server {
         BufReader::new(stdout).read_line(&mut url)?;
         let url = url.trim().to_owned();
         Ok(Server { child, url })
+    }
+
+    /// Runs a client of ours against it, the fan-out alone.
+    pub fn stamped_by_us(&self, rounds: usize) -> Result<Thrown, Failure> {
+        let mut command = Command::new(env::current_exe()?);
+        self.thrown_by(command.arg("stamp"), rounds)
     }
 
     /// Runs a client of ours against it.
@@ -108,49 +144,94 @@ impl Drop for Server {
     }
 }
 
-/// `serve BUCKETS`: prints where it listens, and ends with its input.
-pub async fn run_server(buckets: usize) -> Result<(), Failure> {
-    let embedded = Embedded::memory()?;
-    let client = embedded.client();
-    let ns = world::create(&world::store(client.clone())).await?;
-    world::seed_buckets(&client, &ns, buckets).await?;
+/// `serve engine|stand-in BUCKETS MS`: prints where it listens, and ends with its input.
+pub async fn run_server(serves: &str, buckets: usize, later: Duration) -> Result<(), Failure> {
+    let behind = match serves {
+        "stand-in" => Behind::StandIn {
+            ns: stand_in_namespace()?,
+            buckets,
+        },
+        _ => {
+            let embedded = Embedded::memory()?;
+            let client = embedded.client();
+            let ns = world::create(&world::store(client.clone())).await?;
+            world::seed_buckets(&client, &ns, buckets).await?;
+            Behind::Engine(embedded)
+        }
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("http://{}", listener.local_addr()?);
     let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
-    let server = serve(&embedded, TcpListener::bind("127.0.0.1:0")?, async {
+    front::serve(behind, later, listener, async {
         // However the input ended, nobody needs the server any more.
         let _ = ended.await;
-    })?;
-    println!("{}", server.url());
-    Ok(server.stopped().await?)
+    })
+    .await
+}
+
+fn stand_in_namespace() -> Result<NamespaceId, Failure> {
+    Ok("bench-space".parse()?)
 }
 
 /// `throw URL ROUNDS`: disables and enables the resource in turns, and prints what that took.
-pub async fn run_client(url: &str, rounds: usize) -> Result<(), Failure> {
-    let connection = Connection {
-        region: Some("us-east-1".to_owned()),
-        endpoint_url: Some(url.to_owned()),
-        ..Connection::default()
-    };
-    let requests = Requests::default();
-    let store = world::store(requests.of(&connection.open().await?.client));
+pub async fn run_applies(url: &str, rounds: usize) -> Result<(), Failure> {
+    let (store, requests) = connect(url).await?;
     let mut thrown = Vec::new();
     for round in 0..rounds {
         requests.take();
         let manifest = world::switch(round % 2 == 0)?;
         let stopwatch = Stopwatch::start()?;
         let report = world::apply(&store, &manifest).await?;
-        let cost = stopwatch.stop()?;
+        thrown.push(Round::measured(&stopwatch, &requests)?);
         if report.stamped == 0 {
             return Err("nothing was stamped".into());
         }
-        thrown.push(Round {
+    }
+    print(thrown, 0.0)
+}
+
+/// `stamp URL ROUNDS`: fans out one switch, whatever the buckets carry, and prints what that took.
+pub async fn run_fan_outs(url: &str, rounds: usize) -> Result<(), Failure> {
+    let (store, requests) = connect(url).await?;
+    let ns = stand_in_namespace()?;
+    let round_trip_seconds = world::round_trip(&store, &ns).await?;
+    let mut stamped = Vec::new();
+    for _ in 0..rounds {
+        requests.take();
+        let stopwatch = Stopwatch::start()?;
+        world::fan_out(&store, &ns).await?;
+        stamped.push(Round::measured(&stopwatch, &requests)?);
+    }
+    print(stamped, round_trip_seconds)
+}
+
+async fn connect(url: &str) -> Result<(Store, Requests), Failure> {
+    let connection = Connection {
+        region: Some("us-east-1".to_owned()),
+        endpoint_url: Some(url.to_owned()),
+        ..Connection::default()
+    };
+    let requests = Requests::default();
+    let client = connection.open().await?.client;
+    Ok((world::store(requests.of(&client)), requests))
+}
+
+impl Round {
+    fn measured(stopwatch: &Stopwatch, requests: &Requests) -> Result<Round, Failure> {
+        let cost = stopwatch.stop()?;
+        Ok(Round {
             seconds: cost.wall.as_secs_f64(),
             processor_seconds: cost.processor.as_secs_f64(),
             requests: requests.take(),
-        });
+        })
     }
+}
+
+fn print(rounds: Vec<Round>, round_trip_seconds: f64) -> Result<(), Failure> {
     let thrown = Thrown {
-        rounds: thrown,
+        rounds,
         peak_kib: peak_memory_kib()?,
+        round_trip_seconds,
     };
     println!("{}", serde_json::to_string(&thrown)?);
     Ok(())

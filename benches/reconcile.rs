@@ -1,13 +1,20 @@
 //! Speed and size of the main path, manifest to stamped buckets, with targets and the Python peer beside.
 //!
 //! `cargo bench --bench reconcile` prints two tables; `-- plan fan-out` runs only the groups named so. Groups
-//! are `parse`, `plan`, `fan-out`, `peer`, `memory`, `embedded` and, where `ZAE_LIMITS_SOAK` names a number of
-//! levels, `soak`. Wall times are the median of [`ROUNDS`]. The
+//! are `parse`, `plan`, `fan-out`, `latency`, `peer`, `memory`, `embedded` and, where `ZAE_LIMITS_SOAK` names a
+//! number of levels, `soak`. Wall times are the median of [`ROUNDS`]. The
 //! peer needs an interpreter that has `zae-limiter`, named by `ZAE_LIMITS_PYTHON`; without it its column stays
 //! empty. Nothing is asserted but that the work was done.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints what it measured"
+)]
+
 mod embedded;
 mod figures;
+mod front;
 mod meter;
 mod process;
 mod soak;
@@ -15,12 +22,13 @@ mod world;
 
 use figures::{Figure, HEAD, count};
 use meter::{Requests, Stopwatch, mean, median};
-use process::{Server, Thrown};
+use process::{Server, Serves, Thrown};
 use std::env;
+use std::time::Duration;
 use tempfile::TempDir;
 use zae_limits::manifest::parse_yaml;
 use zae_limits::report::Status;
-use zae_limits::store::Embedded;
+use zae_limits::store::{Embedded, STAMPS_PER_BATCH};
 
 /// Why a bench could not measure.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -35,14 +43,24 @@ const LEVELS: usize = 10_000;
 const BUCKETS: usize = 2_000;
 /// Buckets of a large one.
 const MANY_BUCKETS: usize = 20_000;
+/// Buckets of a very large one.
+const MOST_BUCKETS: usize = 1_000_000;
+/// How much later than it could a stand-in answers, in milliseconds.
+const LATER_MS: [u64; 3] = [0, 5, 20];
+/// The same for the engine that we and the peer are both measured against.
+const PEER_LATER_MS: [u64; 2] = [0, 5];
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["serve", buckets] => process::run_server(buckets.parse()?).await,
-        ["throw", url, rounds] => process::run_client(url, rounds.parse()?).await,
+        ["serve", what, buckets, later_ms] => {
+            let later = Duration::from_millis(later_ms.parse()?);
+            process::run_server(what, buckets.parse()?, later).await
+        }
+        ["throw", url, rounds] => process::run_applies(url, rounds.parse()?).await,
+        ["stamp", url, rounds] => process::run_fan_outs(url, rounds.parse()?).await,
         _ => measure(&words).await,
     }
 }
@@ -63,8 +81,15 @@ async fn measure(words: &[&str]) -> Result<(), Failure> {
             fan_out(kept).await?;
         }
     }
+    if wants("latency") {
+        for later_ms in LATER_MS {
+            behind_a_network(later_ms)?;
+        }
+    }
     if wants("peer") {
-        against_the_peer()?;
+        for later_ms in PEER_LATER_MS {
+            against_the_peer(later_ms)?;
+        }
     }
     if wants("memory") {
         memory()?;
@@ -211,15 +236,50 @@ async fn fan_out(kept: Kept) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A fan-out behind a stand-in for DynamoDB that costs nothing but its latency.
+fn behind_a_network(later_ms: u64) -> Result<(), Failure> {
+    let stamped = Server::start(Serves::StandIn, MANY_BUCKETS, later_ms)?.stamped_by_us(ROUNDS)?;
+    let buckets = MANY_BUCKETS as f64;
+    let row = |what: &str, unit, value: f64| {
+        let name = format!("{what} {} buckets, {later_ms} ms", count(MANY_BUCKETS));
+        Figure::new(name, unit, value)
+    };
+    let a_second = buckets / stamped.seconds();
+    println!("{}", row("stamped a second,", "buckets", a_second));
+    // Every slot always full, every batch too.
+    let allowed = (world::concurrency() * STAMPS_PER_BATCH) as f64 / stamped.round_trip_seconds();
+    let used = row(
+        "of what its concurrency allows,",
+        "%",
+        100.0 * a_second / allowed,
+    );
+    println!("{used}");
+    let per_bucket = stamped.processor_seconds() * 1e6 / buckets;
+    println!(
+        "{}",
+        row("processor time a bucket,", "µs", per_bucket).at_most(40.0)
+    );
+    let per_bucket = stamped.requests() / buckets;
+    println!(
+        "{}",
+        row("requests a bucket,", "requests", per_bucket).at_most(0.07)
+    );
+    println!("{}", row("peak memory,", "MiB", stamped.peak_mib()));
+    Ok(())
+}
+
 /// The same fan-out by us and by the Python provisioner, each against a server of its own.
-fn against_the_peer() -> Result<(), Failure> {
-    let ours = Server::start(BUCKETS)?.thrown_by_us(ROUNDS)?;
-    let peer = thrown_by_peer()
+fn against_the_peer(later_ms: u64) -> Result<(), Failure> {
+    let ours = Server::start(Serves::Engine, BUCKETS, later_ms)?.thrown_by_us(ROUNDS)?;
+    let peer = thrown_by_peer(later_ms)
         .inspect_err(|reason| eprintln!("the peer is left out: {reason}"))
         .ok();
     let buckets = BUCKETS as f64;
     let row = |what: &str, unit, value: fn(&Thrown) -> f64, scale: f64| {
-        let name = format!("{what} {} buckets, over HTTP", count(BUCKETS));
+        let name = format!(
+            "{what} {} buckets, over HTTP, {later_ms} ms",
+            count(BUCKETS)
+        );
         let figure = Figure::new(name, unit, value(&ours) * scale);
         println!(
             "{}",
@@ -243,22 +303,35 @@ fn against_the_peer() -> Result<(), Failure> {
     Ok(())
 }
 
-fn thrown_by_peer() -> Result<Thrown, Failure> {
+fn thrown_by_peer(later_ms: u64) -> Result<Thrown, Failure> {
     let python = env::var("ZAE_LIMITS_PYTHON").map_err(
         |_| "set ZAE_LIMITS_PYTHON to an interpreter that has zae-limiter 0.17.0 to measure it too",
     )?;
-    Server::start(BUCKETS)?.thrown_by_peer(&python, PEER_ROUNDS)
+    Server::start(Serves::Engine, BUCKETS, later_ms)?.thrown_by_peer(&python, PEER_ROUNDS)
 }
 
-/// Peak memory of one fan-out in a fresh process, few buckets against many.
+/// Peak memory of one fan-out in a fresh process, few buckets against many: whole applies on the engine,
+/// and fan-outs alone on the stand-in.
 fn memory() -> Result<(), Failure> {
+    let apply = |buckets| Server::start(Serves::Engine, buckets, 0)?.thrown_by_us(1);
+    growth("one apply over", &apply, BUCKETS, MANY_BUCKETS)?;
+    let stamp = |buckets| Server::start(Serves::StandIn, buckets, 0)?.stamped_by_us(1);
+    growth("one fan-out over", &stamp, MANY_BUCKETS, MOST_BUCKETS)
+}
+
+fn growth(
+    what: &str,
+    run: &dyn Fn(usize) -> Result<Thrown, Failure>,
+    few: usize,
+    many: usize,
+) -> Result<(), Failure> {
     let peak = |buckets: usize| -> Result<f64, Failure> {
-        let peak = Server::start(buckets)?.thrown_by_us(1)?.peak_mib();
-        let name = format!("peak memory, one fan-out over {} buckets", count(buckets));
+        let peak = run(buckets)?.peak_mib();
+        let name = format!("peak memory, {what} {} buckets", count(buckets));
         println!("{}", Figure::new(name, "MiB", peak));
         Ok(peak)
     };
-    let (few, many) = (peak(BUCKETS)?, peak(MANY_BUCKETS)?);
+    let (few, many) = (peak(few)?, peak(many)?);
     println!(
         "{}",
         Figure::new("its growth", "MiB", many - few).at_most(10.0)

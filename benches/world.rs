@@ -1,15 +1,16 @@
 //! What the figures are measured on: a namespace, manifests of any size, and buckets as a client stores them.
 
 use crate::Failure;
+use crate::meter::{Stopwatch, median};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::time::Duration;
 use zae_limits::clock::Clock;
-use zae_limits::fanout::Settings;
+use zae_limits::fanout::{Fanouts, Settings};
 use zae_limits::manifest::{Manifest, parse_yaml};
-use zae_limits::model::{ManifestOwner, NamespaceId};
+use zae_limits::model::{FanoutKind, Level, ManifestOwner, NamespaceId, Owed};
 use zae_limits::plan::{Plan, PlanOptions, Policy};
 use zae_limits::reconcile::{self, ApplyOptions};
 use zae_limits::report::ApplyReport;
@@ -148,10 +149,7 @@ pub async fn apply(store: &Store, manifest: &Manifest) -> Result<ApplyReport, Fa
         .guard(&Policy::strict(ManifestOwner::Cli))
         .map_err(|refusals| format!("refused: {refusals:?}"))?;
     let options = ApplyOptions {
-        fanout: Settings {
-            settle: Duration::ZERO,
-            ..Settings::default()
-        },
+        fanout: without_settling(),
         ..ApplyOptions::default()
     };
     let report = reconcile::apply(store, &Clock::system(), &guarded, &options, &()).await?;
@@ -159,4 +157,46 @@ pub async fn apply(store: &Store, manifest: &Manifest) -> Result<ApplyReport, Fa
         None => Ok(report),
         Some(error) => Err(error.clone().into()),
     }
+}
+
+fn without_settling() -> Settings {
+    Settings {
+        settle: Duration::ZERO,
+        ..Settings::default()
+    }
+}
+
+/// Write batches that a fan-out has in flight at most.
+pub fn concurrency() -> usize {
+    Settings::default().concurrency
+}
+
+/// Fans out the switch of [`RESOURCE`] as the table has it, with no apply around it.
+pub async fn fan_out(store: &Store, ns: &NamespaceId) -> Result<(), Failure> {
+    let (clock, settings) = (Clock::system(), without_settling());
+    let owed = Owed {
+        level: resource()?,
+        kind: FanoutKind::Access,
+    };
+    let fanouts = Fanouts::new(store, ns, &clock, &settings, &());
+    match &fanouts.run([&owed], clock.now()).await[..] {
+        [outcome] if outcome.has_landed() && outcome.tally.stamped > 0 => Ok(()),
+        outcomes => Err(format!("the fan-out did not land: {outcomes:?}").into()),
+    }
+}
+
+/// The median time of a small read with no other request under way, in seconds.
+pub async fn round_trip(store: &Store, ns: &NamespaceId) -> Result<f64, Failure> {
+    let level = BTreeSet::from([resource()?]);
+    let mut seconds = Vec::new();
+    for _ in 0..51 {
+        let stopwatch = Stopwatch::start()?;
+        store.switches(ns, &level).await?;
+        seconds.push(stopwatch.stop()?.wall.as_secs_f64());
+    }
+    Ok(median(seconds))
+}
+
+fn resource() -> Result<Level, Failure> {
+    Ok(Level::Resource(RESOURCE.parse()?))
 }

@@ -79,9 +79,9 @@ impl Writer<'_> {
             for chunk in group.chunks(LEVELS_PER_TRANSACTION) {
                 if self.settings.is_over(self.clock.now()) {
                     let late = if self.settings.stop.is_set() {
-                        "the apply was interrupted before it was written".to_owned()
+                        "the apply was interrupted before it was written: apply again".to_owned()
                     } else {
-                        "the time ran out before it was written".to_owned()
+                        "the time ran out before it was written: apply again".to_owned()
                     };
                     let late = chunk
                         .iter()
@@ -148,8 +148,7 @@ impl Writer<'_> {
     async fn owe(&self, moved: &[Item<'_>], writes: &mut ConfigWrites) -> Result<(), StoreError> {
         let owed = moved.iter().flat_map(|item| {
             let level = &item.change.level;
-            let before = item.before.as_ref().map(|stored| &stored.config);
-            fanouts_of(level, before, item.after.as_ref())
+            fanouts_of(level, item.before.as_ref(), item.after.as_ref())
                 .into_iter()
                 .map(|kind| Owed {
                     level: level.clone(),

@@ -6,7 +6,8 @@ mod now;
 use crate::clock::Clock;
 use crate::model::resolve::{self, Step, Walk};
 use crate::model::{
-    AccessMode, EntityId, EpochMs, Level, LevelConfig, NamespaceId, ResourceName, StoredLevel, Zone,
+    AccessMode, Damage, EntityId, EpochMs, Level, LevelConfig, NamespaceId, ResourceName,
+    StoredLevel, Zone,
 };
 use crate::report::{LevelName, PendingReport};
 use crate::store::{BucketStamps, Store, StoreError};
@@ -49,8 +50,11 @@ pub struct AccessWalk {
 /// The walk for limits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LimitsWalk {
-    /// The step whose limits apply; null when there are none at all.
+    /// The step whose limits apply; null when there are none at all, or nobody can tell.
     pub winner: Option<Step>,
+    /// The item because of which nobody can tell, and what is wrong with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
     /// Every level that may decide, most specific first.
     pub steps: Vec<StepReport>,
     /// The instant of `now`, in milliseconds since 1970.
@@ -86,7 +90,7 @@ pub struct StepReport {
     pub name: LevelName,
     /// Whether the level is stored at all.
     pub stored: bool,
-    /// What it says about the question; null when it is silent.
+    /// What it says about the question; null when it is silent, or cannot be read.
     pub value: Value,
     /// Its part in the answer.
     pub part: Part,
@@ -102,6 +106,10 @@ pub enum Part {
     Decides,
     /// It says something, and a more specific level has decided already.
     Overruled,
+    /// It does not read, and may decide.
+    Unreadable,
+    /// It says something, and a more specific level that does not read may decide.
+    Unknown,
 }
 
 /// One bucket.
@@ -154,7 +162,8 @@ pub async fn explain(
     let config = |level: &Level| stored.get(level).map(|stored| &stored.config);
     let walk = Walk::over(&levels, config);
     let access = walk.access();
-    let limits = walk.limits();
+    let damage = first_damage(&levels, &stored);
+    let limits = walk.limits().filter(|_| damage.is_none());
     let zone = limits.and_then(|(_, config)| config.zone.clone());
     Ok(Explanation {
         entity: entity.clone(),
@@ -162,13 +171,12 @@ pub async fn explain(
         access: AccessWalk {
             mode: access.mode,
             winner: access.winner.map(|(step, _)| step),
-            steps: steps(&levels[..3], &stored, |config| {
-                level_value(config, "disabled")
-            }),
+            steps: access_steps(&levels[..3], &stored),
         },
         limits: LimitsWalk {
             winner: limits.map(|(step, _)| step),
-            steps: steps(&levels, &stored, limits_value),
+            unreadable: damage.map(ToString::to_string),
+            steps: limits_steps(&levels, &stored),
             at: now,
             zone: zone.unwrap_or_default(),
             now: limits.map_or_else(Vec::new, |(_, config)| now::limits_now(config, now)),
@@ -186,21 +194,56 @@ pub async fn explain(
     })
 }
 
+/// Why the limits cannot be told: a level that does not read comes before any that defines some.
+fn first_damage<'a>(
+    levels: &[(Step, Level)],
+    stored: &'a BTreeMap<Level, StoredLevel>,
+) -> Option<&'a Damage> {
+    let mut stored = levels.iter().filter_map(|(_, level)| stored.get(level));
+    let first = stored.find(|stored| stored.damage.is_some() || !stored.config.limits.is_empty());
+    first?.damage.as_ref()
+}
+
+/// The switch of a level reads whatever else is wrong with it.
+fn access_steps(
+    levels: &[(Step, Level)],
+    stored: &BTreeMap<Level, StoredLevel>,
+) -> Vec<StepReport> {
+    steps(levels, stored, |stored| {
+        Some(level_value(&stored.config, "disabled"))
+    })
+}
+
+fn limits_steps(
+    levels: &[(Step, Level)],
+    stored: &BTreeMap<Level, StoredLevel>,
+) -> Vec<StepReport> {
+    steps(levels, stored, |stored| match stored.damage {
+        None => Some(limits_value(&stored.config)),
+        Some(_) => None,
+    })
+}
+
+/// `value` is what a level says; `None` when that cannot be read.
 fn steps(
     levels: &[(Step, Level)],
     stored: &BTreeMap<Level, StoredLevel>,
-    value: impl Fn(&LevelConfig) -> Value,
+    value: impl Fn(&StoredLevel) -> Option<Value>,
 ) -> Vec<StepReport> {
-    let mut decided = false;
+    let (mut decided, mut unknown) = (false, false);
     let mut report = |(step, level): &(Step, Level)| {
         let stored = stored.get(level);
-        let value = stored.map_or(Value::Null, |stored| value(&stored.config));
-        let part = match (value.is_null(), decided) {
-            (true, _) => Part::Silent,
-            (false, true) => Part::Overruled,
-            (false, false) => Part::Decides,
+        let value = stored.map_or(Some(Value::Null), &value);
+        let part = match &value {
+            None => Part::Unreadable,
+            Some(value) if value.is_null() => Part::Silent,
+            Some(_) if decided => Part::Overruled,
+            Some(_) if unknown => Part::Unknown,
+            Some(_) => Part::Decides,
         };
         decided |= part == Part::Decides;
+        unknown |= part == Part::Unreadable;
+        let value = value.unwrap_or_default();
         StepReport {
             step: *step,
             name: LevelName::from(level),
@@ -213,7 +256,7 @@ fn steps(
 }
 
 fn level_value(config: &LevelConfig, key: &str) -> Value {
-    let level = crate::manifest::level_json(config);
+    let level = config.to_json();
     level.get(key).cloned().unwrap_or_default()
 }
 

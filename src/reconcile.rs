@@ -10,7 +10,7 @@
 mod pending;
 mod record;
 
-pub use pending::resume;
+pub use pending::{LONGEST_RUN_MS, resume};
 
 use crate::apply::{ConfigWrites, Writer};
 use crate::clock::Clock;

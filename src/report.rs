@@ -1,13 +1,18 @@
 //! What a plan would do and what an apply did, as one value each. Rendered by the edges: as text,
 //! JSON or Markdown by the command line, as counts by the CloudFormation answer.
 
+mod resume;
+
+pub use resume::{PendingReport, ResumeReport};
+
 use crate::affected::Affected;
 use crate::fanout::{Ended, Outcome};
-use crate::model::{EpochMs, FanoutKind, Level, Owed, Pending};
-use crate::plan::{Action, Danger, Difference, Plan, Refusal, differences};
+use crate::model::{AccessMode, FanoutKind, Level, LevelConfig, Owed};
+use crate::plan::{Action, Danger, Difference, Fate, Plan, Refusal, Unreadable, differences};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The version of the JSON that reports serialise to.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -40,9 +45,11 @@ pub struct ChangeReport {
     pub name: LevelName,
     /// What a reader must not overlook.
     pub dangers: Vec<Danger>,
-    /// The fields that differ. Empty when only index keys or spelling are brought in line.
+    /// The fields that differ. Empty when only index keys or spelling are brought in line. A field that
+    /// could not be read counts as absent.
     pub differences: Vec<Difference>,
-    /// The stored level, as a manifest would declare it; null for a create.
+    /// The stored level, as a manifest would declare it; null for a create, and for one that does not
+    /// read.
     pub before: Value,
     /// The level to come; null for a delete.
     pub after: Value,
@@ -80,25 +87,46 @@ impl From<&Owed> for OwedReport {
     }
 }
 
-/// One fan-out that an earlier apply left unfinished.
+/// A stored item that does not read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PendingReport {
-    /// What is owed.
+pub struct UnreadableReport {
+    /// The level that it is of; left out for one that should say what is pending.
     #[serde(flatten)]
-    pub owed: OwedReport,
-    /// Until when an apply that may still be running holds it, in milliseconds since 1970; null
-    /// when whoever comes next may take it over.
-    pub held_until: Option<EpochMs>,
+    pub name: Option<LevelName>,
+    /// Its key.
+    pub item: String,
+    /// Which attribute, and what is wrong with it.
+    pub problem: String,
+    /// What becomes of it.
+    pub fate: Fate,
+    /// What becomes of it, and what to do.
+    pub remedy: &'static str,
 }
 
-impl PendingReport {
-    /// How a pending fan-out stands at an instant.
-    pub fn at(pending: &Pending, now: EpochMs) -> Self {
-        let leases = pending.owners.values().filter_map(|owner| owner.lease);
-        PendingReport {
-            owed: OwedReport::from(&pending.owed),
-            held_until: leases.filter(|lease| *lease >= now).max(),
+impl From<&Unreadable> for UnreadableReport {
+    fn from(unreadable: &Unreadable) -> Self {
+        UnreadableReport {
+            name: unreadable.level.as_ref().map(LevelName::from),
+            item: unreadable.damage.item.clone(),
+            problem: unreadable.damage.problem.clone(),
+            fate: unreadable.fate,
+            remedy: unreadable.remedy(),
         }
+    }
+}
+
+impl fmt::Display for UnreadableReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(LevelName {
+                level,
+                target: Some(target),
+            }) => write!(f, "{level} {target}")?,
+            Some(LevelName { level, .. }) => f.write_str(level)?,
+            None => f.write_str("a pending fan-out")?,
+        }
+        let (item, problem, remedy) = (&self.item, &self.problem, self.remedy);
+        write!(f, " cannot be read (item {item}: {problem}): {remedy}")
     }
 }
 
@@ -133,6 +161,8 @@ pub struct PlanReport {
     pub changes: Vec<ChangeReport>,
     /// Switches that stay although the manifest does not name them.
     pub kept: Vec<KeptReport>,
+    /// Stored items that do not read, and what becomes of each.
+    pub unreadable: Vec<UnreadableReport>,
     /// The fan-outs that the changes owe.
     pub fanouts: Vec<OwedReport>,
     /// Fan-outs that earlier applies left unfinished.
@@ -164,6 +194,7 @@ impl PlanReport {
             unchanged: plan.unchanged,
             changes,
             kept: kept.collect(),
+            unreadable: plan.unreadable.iter().map(UnreadableReport::from).collect(),
             fanouts: plan.owed.iter().map(OwedReport::from).collect(),
             pending: plan.pending.iter().map(OwedReport::from).collect(),
             warnings,
@@ -186,6 +217,20 @@ impl PlanReport {
         }
     }
 
+    /// How many fan-outs an apply runs: those that the changes owe, and unfinished ones.
+    pub fn fanouts_to_run(&self) -> usize {
+        let others = self.pending.iter();
+        let others = others.filter(|owed| !self.fanouts.contains(owed));
+        self.fanouts.len() + others.count()
+    }
+
+    /// Everything that a reader should know and that changes nothing: about the manifest, and about
+    /// items that do not read.
+    pub fn all_warnings(&self) -> impl Iterator<Item = String> {
+        let unreadable = self.unreadable.iter().map(ToString::to_string);
+        self.warnings.iter().cloned().chain(unreadable)
+    }
+
     /// Whether an apply would write no level and owe no fan-out.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.fanouts.is_empty() && self.pending.is_empty()
@@ -193,13 +238,16 @@ impl PlanReport {
 }
 
 fn change_report(change: &crate::plan::Change) -> ChangeReport {
-    let side = |config: Option<&_>| config.map_or(Value::Null, crate::manifest::level_json);
+    let side = |config: Option<&_>| config.map_or(Value::Null, LevelConfig::to_json);
     ChangeReport {
         action: change.action.as_str(),
         name: LevelName::from(&change.level),
         dangers: change.dangers.clone(),
         differences: differences(change.before_config(), change.after.as_ref()),
-        before: side(change.before_config()),
+        before: match change.damage() {
+            None => side(change.before_config()),
+            Some(_) => Value::Null,
+        },
         after: side(change.after.as_ref()),
         affected: Vec::new(),
     }
@@ -231,12 +279,20 @@ pub struct FanoutReport {
     pub found: u64,
     /// Buckets written.
     pub stamped: u64,
+    /// Of these, what stamps of access say: `disabled`, `bypass` and `enforce`, each with its number.
+    /// Absent for other fan-outs.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub modes: BTreeMap<AccessMode, u64>,
     /// Buckets that were gone by then.
     pub vanished: u64,
     /// Buckets that could not be written.
     pub failed: u64,
     /// The first of them, with the reason.
     pub samples: Vec<String>,
+    /// Items in the index that cannot be buckets, and were left alone.
+    pub foreign: u64,
+    /// The first of them, with the reason.
+    pub foreign_samples: Vec<String>,
 }
 
 impl From<&Outcome> for FanoutReport {
@@ -255,36 +311,13 @@ impl From<&Outcome> for FanoutReport {
             landed: outcome.has_landed(),
             found: outcome.tally.found,
             stamped: outcome.tally.stamped,
+            modes: outcome.tally.modes.clone(),
             vanished: outcome.tally.vanished,
             failed: outcome.tally.failed,
             samples: outcome.tally.samples.clone(),
+            foreign: outcome.tally.foreign,
+            foreign_samples: outcome.tally.foreign_samples.clone(),
         }
-    }
-}
-
-/// What became of fan-outs that earlier applies left.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ResumeReport {
-    /// How many were taken over.
-    pub resumed: usize,
-    /// How many were run as well while another apply holds them.
-    pub joined: usize,
-    /// Buckets written by all of them together.
-    pub stamped: u64,
-    /// Fan-outs still owed, by whomever.
-    pub pending: Vec<PendingReport>,
-    /// The fan-outs that ran.
-    pub fanouts: Vec<FanoutReport>,
-    /// What failed, one line each.
-    pub errors: Vec<String>,
-    /// How long it took, in milliseconds.
-    pub duration_ms: u64,
-}
-
-impl ResumeReport {
-    /// Whether nothing failed and nothing is owed any more.
-    pub fn is_complete(&self) -> bool {
-        self.errors.is_empty() && self.pending.is_empty()
     }
 }
 
@@ -320,4 +353,16 @@ pub struct ApplyReport {
     pub errors: Vec<String>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+}
+
+impl ApplyReport {
+    /// Everything that a reader should know and that is no error: about the plan, and about what the
+    /// fan-outs met that cannot be a bucket.
+    pub fn all_warnings(&self) -> impl Iterator<Item = String> {
+        let foreign = self.fanouts.iter().flat_map(|fanout| {
+            let samples = fanout.foreign_samples.iter();
+            samples.map(|sample| format!("an index holds what is no bucket, left alone: {sample}"))
+        });
+        self.plan.all_warnings().chain(foreign)
+    }
 }

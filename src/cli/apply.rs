@@ -6,7 +6,7 @@ use super::args::{self, Format};
 use super::connect::{self, Purpose, Target};
 use super::error::CliError;
 use super::exit::Exit;
-use super::plan::{self, Planned};
+use super::plan::{self, Planned, Refusals};
 use super::render::{markdown, text};
 use super::saved::SavedPlan;
 use super::work::Work;
@@ -90,26 +90,21 @@ fn wanted(context: &Context, args: &args::Apply) -> Result<Wanted, CliError> {
 }
 
 /// Shows the plans where whoever decides sees them: on stdout with the answer, and on stderr when
-/// a question follows and stdout goes elsewhere.
+/// a question follows and stdout goes elsewhere. That they are refused is the error that follows.
 fn show(
     context: &Context,
     planned: &[Planned],
     target: &Target,
     asks: bool,
 ) -> Result<(), CliError> {
+    let shown = |colours| plan::shown(context, planned, target, Refusals::Elsewhere, colours);
     let as_text = context.out.format != Format::Json;
     if as_text {
-        let colours = context.out.colours_stdout();
-        context
-            .out
-            .answer(&plan::shown(context, planned, target, colours))?;
+        context.out.answer(&shown(context.out.colours_stdout()))?;
         context.out.answer("")?;
     }
     if asks && !(as_text && io::stdout().is_terminal()) {
-        let colours = context.out.colours_stderr();
-        context
-            .out
-            .say(&plan::shown(context, planned, target, colours));
+        context.out.say(&shown(context.out.colours_stderr()));
     }
     Ok(())
 }

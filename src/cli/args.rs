@@ -123,6 +123,12 @@ pub(super) enum Command {
     Resume(Resume),
     /// Show who decides for an entity and a resource, and what its buckets carry
     Explain(Explain),
+    /// Write an event for `cargo lambda invoke --data-file`
+    Event {
+        /// What the event asks for.
+        #[command(subcommand)]
+        command: Event,
+    },
     /// Work with the embedded store
     #[cfg(feature = "local")]
     Local {
@@ -143,6 +149,7 @@ impl Command {
             Command::Apply(_) => "apply",
             Command::Resume(_) => "resume",
             Command::Explain(_) => "explain",
+            Command::Event { command } => command.name(),
             #[cfg(feature = "local")]
             Command::Local { command } => match command {
                 Local::Seed => "local seed",
@@ -184,7 +191,7 @@ pub(super) enum Findings {
 /// What a plan is made of.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Planning {
-    /// Rewrite and fan out every declared level, changed or not
+    /// Fan out every declared level, changed or not: mends what was stamped wrong
     #[arg(long)]
     pub(super) full: bool,
     /// What becomes of switches that were set outside the manifest
@@ -293,10 +300,10 @@ pub(super) struct Resume {
 #[derive(Debug, Clone, Args)]
 pub(super) struct Work {
     /// How long after the config writes the last pass looks for buckets that slipped through
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds, help_heading = "Fan-outs")]
     pub(super) settle: Duration,
     /// The most write batches in flight
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Fan-outs")]
     pub(super) concurrency: u16,
 }
 
@@ -321,6 +328,77 @@ pub(super) struct Explain {
     pub(super) entity: String,
     /// The resource
     pub(super) resource: String,
+}
+
+/// `event`
+#[derive(Debug, Subcommand)]
+pub(super) enum Event {
+    /// A direct invoke that plans
+    #[command(after_help = "\
+Examples:
+  zae-limits event plan -f manifests/ > plan.json
+  cargo lambda invoke limits-provisioner --data-file plan.json")]
+    Plan(Payload),
+    /// A direct invoke that applies
+    Apply(Payload),
+    /// CloudFormation's Create
+    #[command(after_help = "\
+Examples:
+  zae-limits event create -f manifests/ > create.json
+  zae-limits event create -f manifests/ --response-url http://127.0.0.1:9999/answer > create.json")]
+    Create(Request),
+    /// CloudFormation's Update
+    #[command(after_help = "\
+Examples:
+  zae-limits --local event update -f manifests/ > update.json    finds the resource's id in the store
+  zae-limits event update -f manifests/ --physical-id ID > update.json")]
+    Update(Existing),
+    /// CloudFormation's Delete
+    Delete(Existing),
+}
+
+impl Event {
+    fn name(&self) -> &'static str {
+        match self {
+            Event::Plan(_) => "event plan",
+            Event::Apply(_) => "event apply",
+            Event::Create(_) => "event create",
+            Event::Update(_) => "event update",
+            Event::Delete(_) => "event delete",
+        }
+    }
+}
+
+/// `event plan` and `event apply`
+#[derive(Debug, Args)]
+pub(super) struct Payload {
+    /// A manifest, a folder that holds one (*.limits.yaml, *.limits.yml), or - for stdin
+    #[arg(short, long = "file", value_name = "PATH", required = true)]
+    pub(super) file: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) planning: Planning,
+    #[command(flatten)]
+    pub(super) guards: Guards,
+}
+
+/// `event create`
+#[derive(Debug, Args)]
+pub(super) struct Request {
+    #[command(flatten)]
+    pub(super) payload: Payload,
+    /// Where the answer is PUT [default: nowhere, the function only returns it]
+    #[arg(long, value_name = "URL")]
+    pub(super) response_url: Option<String>,
+}
+
+/// `event update` and `event delete`
+#[derive(Debug, Args)]
+pub(super) struct Existing {
+    #[command(flatten)]
+    pub(super) request: Request,
+    /// The resource's id, as the answer to its Create gave it [default: found by asking the table]
+    #[arg(long, value_name = "ID")]
+    pub(super) physical_id: Option<String>,
 }
 
 /// `local`

@@ -8,7 +8,7 @@ use crate::store::StoreError;
 use serde_json::{Value, json};
 use std::error::Error as _;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Why a command did not do what was asked.
@@ -27,6 +27,13 @@ pub(super) enum CliError {
         #[source]
         source: io::Error,
     },
+    /// The process cannot be started anew without some variables.
+    #[error("the environment sets an AWS_ENDPOINT_URL to nothing, unset it")]
+    Anew {
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
     /// Ctrl-C could not be listened for.
     #[error("could not listen for signals")]
     Signals {
@@ -35,7 +42,7 @@ pub(super) enum CliError {
         source: io::Error,
     },
     /// A file or a stream could not be read or written.
-    #[error("could not {act} {path}", path = .path.display())]
+    #[error("could not {act} {path}", path = shown(.path))]
     File {
         /// An infinitive, such as "read".
         act: &'static str,
@@ -46,16 +53,19 @@ pub(super) enum CliError {
         source: io::Error,
     },
     /// A folder holds no manifest.
-    #[error("{path} holds no manifest: name a folder with *.limits.yaml files, or a file", path = .path.display())]
+    #[error("{path} holds no manifest: name a folder with *.limits.yaml files, or a file", path = shown(.path))]
     NoManifest {
         /// The folder.
         path: PathBuf,
     },
+    /// What a folder holds under the names of manifests, and what it is instead.
+    #[error("{}", not_files(.0))]
+    NotFiles(Vec<(PathBuf, &'static str)>),
     /// Manifests with problems.
     #[error("{}", lines(.0))]
     Manifest(Vec<Problem>),
     /// The saved plan does not read.
-    #[error("{path} is not a saved plan ({reason}): make one with `plan --out`", path = .path.display())]
+    #[error("{path} is not a saved plan ({reason}): make one with `plan --out`", path = shown(.path))]
     BadPlanFile {
         /// The file.
         path: PathBuf,
@@ -87,7 +97,7 @@ pub(super) enum CliError {
     },
     /// The file is not an embedded store.
     #[cfg(feature = "local")]
-    #[error("{path} is not an embedded store: name the file of one with --local=PATH", path = .path.display())]
+    #[error("{path} is not an embedded store: name the file of one with --local=PATH", path = shown(.path))]
     NotAStore {
         /// The file.
         path: PathBuf,
@@ -106,7 +116,7 @@ pub(super) enum CliError {
     },
     /// There is no embedded store yet.
     #[cfg(feature = "local")]
-    #[error("there is no embedded store at {path}: `zae-limits --local apply -f PATH` makes one", path = .path.display())]
+    #[error("there is no embedded store at {path}: `zae-limits --local apply -f PATH` makes one", path = shown(.path))]
     NoLocalStore {
         /// Where one was looked for.
         path: PathBuf,
@@ -149,9 +159,11 @@ impl CliError {
             CliError::Declined => Exit::Declined,
             CliError::Interrupted { signal } => signal.exit(),
             CliError::Runtime { .. }
+            | CliError::Anew { .. }
             | CliError::Signals { .. }
             | CliError::File { .. }
             | CliError::NoManifest { .. }
+            | CliError::NotFiles(_)
             | CliError::BadPlanFile { .. }
             | CliError::Store(_)
             | CliError::NoNamespace { .. }
@@ -253,6 +265,16 @@ fn refused(refusals: &[(String, Refusal)]) -> String {
         format!("{namespace}: refused: {}", refusal_line(refusal))
     };
     refusals.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A path in one line: a message of several lines is several errors.
+fn shown(path: &Path) -> String {
+    crate::manifest::printable(&path.display().to_string())
+}
+
+fn not_files(entries: &[(PathBuf, &'static str)]) -> String {
+    let line = |(path, what): &(PathBuf, &str)| format!("{} {what}", shown(path));
+    entries.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn lines(problems: &[Problem]) -> String {

@@ -117,15 +117,25 @@ pub(super) fn select(
     Ok(chosen)
 }
 
+/// The manifests of a folder. What is called like one and is none is refused: whoever put it there
+/// believes that it is applied.
 fn manifests_in(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     let read = |source| failed(folder, source);
-    let mut found = Vec::new();
+    let (mut found, mut others) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(folder).map_err(read)? {
         let path = entry.map_err(read)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) && path.is_file() {
-            found.push(path);
+        if !SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) {
+            continue;
         }
+        match other_than_a_file(&path)? {
+            None => found.push(path),
+            Some(what) => others.push((path, what)),
+        }
+    }
+    if !others.is_empty() {
+        others.sort();
+        return Err(CliError::NotFiles(others));
     }
     if found.is_empty() {
         let path = folder.to_owned();
@@ -133,6 +143,24 @@ fn manifests_in(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     }
     found.sort();
     Ok(found)
+}
+
+/// What is at a path, and what to do about it; `None` for a file, also where a link leads to it.
+fn other_than_a_file(path: &Path) -> Result<Option<&'static str>, CliError> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => Ok(None),
+        Ok(metadata) if metadata.is_dir() => Ok(Some(
+            "is a folder, and folders in folders are not searched: name it as a PATH of its own, \
+             or rename it",
+        )),
+        Ok(_) => Ok(Some(
+            "is a pipe, a socket or a device: name it as a PATH of its own, or remove it",
+        )),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => Ok(Some(
+            "is a link to a file that is not there: mend the link, or remove it",
+        )),
+        Err(source) => Err(failed(path, source)),
+    }
 }
 
 fn too_large(name: &str) -> Problem {

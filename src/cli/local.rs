@@ -73,6 +73,8 @@ async fn seed(context: &Context, path: &Path) -> Result<Exit, CliError> {
 }
 
 async fn serve_store(context: &Context, path: &Path, args: &args::Serve) -> Result<Exit, CliError> {
+    // Made on first use like everywhere: other clients expect a table.
+    connect::open_local(context, path, Purpose::Write).await?;
     let embedded = connect::open_file(path)?;
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)).map_err(|source| CliError::Listen {

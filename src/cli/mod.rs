@@ -7,7 +7,9 @@ mod apply;
 mod args;
 mod completions;
 mod connect;
+mod environment;
 mod error;
+mod event;
 mod exit;
 mod explain;
 mod files;
@@ -31,10 +33,15 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use error::CliError;
 use exit::Exit;
-use interrupt::Interrupts;
+use interrupt::{Interrupts, Signal};
 use output::Output;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// How long an interrupted process tries to say so.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What every command is handed.
 struct Context {
@@ -46,6 +53,7 @@ struct Context {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    let anew = environment::without_empty_endpoints();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
@@ -55,11 +63,17 @@ pub fn main() -> ExitCode {
         .worker_threads(2)
         .enable_all()
         .build();
-    let out = Output::new(&cli.global);
+    let out = Output::new(&cli.global, &cli.command);
+    if let Err(source) = anew {
+        return out
+            .failed(cli.command.name(), &CliError::Anew { source })
+            .into();
+    }
     let exit = match runtime {
         Ok(runtime) => {
             let exit = runtime.block_on(run(cli, out));
-            // A read of the terminal cannot be cancelled, and nothing else is still at work.
+            // A command that was interrupted may still wait for a pipe or a terminal: nobody
+            // waits for it.
             runtime.shutdown_background();
             exit
         }
@@ -77,6 +91,24 @@ async fn run(cli: Cli, out: Output) -> Exit {
         Ok(interrupts) => interrupts,
         Err(source) => return out.failed(name, &CliError::Signals { source }),
     };
+    let work = {
+        let (out, interrupts) = (out.clone(), interrupts.clone());
+        // On a thread of its own: a file may be a pipe to which nobody writes, and stdout one
+        // from which nobody reads. Whatever it waits for, signals are heard here.
+        tokio::task::spawn_blocking(move || Handle::current().block_on(work(cli, out, interrupts)))
+    };
+    tokio::select! {
+        done = work => done.unwrap_or_else(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Exit::Error,
+        }),
+        signal = interrupts.fatal() => interrupted(name, out, signal).await,
+    }
+}
+
+/// The command itself. From a signal that is the end, nothing more of it is begun.
+async fn work(cli: Cli, out: Output, interrupts: Interrupts) -> Exit {
+    let name = cli.command.name();
     let context = Context {
         global: cli.global,
         out,
@@ -89,8 +121,19 @@ async fn run(cli: Cli, out: Output) -> Exit {
     };
     tokio::select! {
         exit = done => exit,
-        signal = interrupts.fatal() => context.out.failed(name, &CliError::Interrupted { signal }),
+        // Whoever hears it as well says so and ends the process.
+        _ = interrupts.fatal() => std::future::pending().await,
     }
+}
+
+/// Says that a signal was the end, where there is someone to tell.
+async fn interrupted(name: &'static str, out: Output, signal: Signal) -> Exit {
+    let error = CliError::Interrupted { signal };
+    let exit = error.exit();
+    // The command may be stuck in a write to a stream that nobody reads, and hold that stream.
+    let say = tokio::task::spawn_blocking(move || out.failed(name, &error));
+    let _ = tokio::time::timeout(LAST_WORDS, say).await;
+    exit
 }
 
 async fn dispatch(context: &Context, command: Command) -> Result<Exit, CliError> {
@@ -100,6 +143,7 @@ async fn dispatch(context: &Context, command: Command) -> Result<Exit, CliError>
         Command::Apply(args) => apply::run(context, &args).await,
         Command::Resume(args) => resume::run(context, &args).await,
         Command::Explain(args) => explain::run(context, &args).await,
+        Command::Event { command } => event::run(context, &command).await,
         #[cfg(feature = "local")]
         Command::Local { command } => local::run(context, &command).await,
         Command::Completions(args) => completions::run(context, &args),
@@ -117,28 +161,39 @@ fn log_to_stderr() {
         .init();
 }
 
+/// Answers with a text of the parser's.
+fn said(out: &Output, command: &str, text: &clap::Error) -> Exit {
+    let text = text.render();
+    let text = match out.colours_stdout() && out.format != args::Format::Json {
+        true => text.ansi().to_string(),
+        false => text.to_string(),
+    };
+    let text = text.trim_end();
+    let answered = match out.format {
+        args::Format::Json => out.document(command, serde_json::json!({ "text": text })),
+        _ => out.answer(text),
+    };
+    match answered {
+        Ok(()) => Exit::Done,
+        Err(error) => out.failed(command, &error),
+    }
+}
+
 /// Help and version are answers; anything else that the parser says is wrong usage.
 fn wrong_usage(arguments: &[OsString], error: &clap::Error) -> Exit {
     let out = Output::before_parsing(arguments);
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            let text = error.render();
-            let text = if out.colours_stdout() {
-                text.ansi().to_string()
-            } else {
-                text.to_string()
-            };
-            match out.answer(text.trim_end()) {
-                Ok(()) => Exit::Done,
-                Err(error) => out.failed("help", &error),
-            }
-        }
-        _ => {
+        ErrorKind::DisplayHelp => said(&out, "help", error),
+        ErrorKind::DisplayVersion => said(&out, "version", error),
+        kind => {
             // What was typed is in the text, so it is printed as text and nothing else.
             let text = error.render().to_string();
-            let text = text.trim_end().strip_prefix("error: ").unwrap_or(&text);
+            let text = text.strip_prefix("error: ").unwrap_or(&text);
             let lines: Vec<String> = text.lines().map(crate::manifest::printable).collect();
-            let message = lines.join("\n").trim_end().to_owned();
+            let mut message = lines.join("\n").trim_end().to_owned();
+            if kind == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+                message = format!("a command is missing\n\n{message}");
+            }
             out.failed("usage", &CliError::Usage { message })
         }
     }

@@ -2,14 +2,16 @@
 //!
 //! A closed pipe is quiet: whoever reads has had enough, and what was begun is finished.
 
-use super::args::{Color, Format, Global};
+use super::args::{Color, Command, Findings, Format, Global};
 use super::error::CliError;
 use super::exit::Exit;
 use crate::report::SCHEMA_VERSION;
 use serde_json::{Map, Value, json};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where and how a command speaks.
 #[derive(Debug, Clone)]
@@ -18,25 +20,48 @@ pub(super) struct Output {
     pub(super) format: Format,
     color: Color,
     quiet: bool,
+    /// Whether the one JSON document is begun: two threads may want to write one when a command
+    /// is interrupted. Shared by clones.
+    documented: Arc<AtomicBool>,
 }
 
 impl Output {
-    pub(super) fn new(global: &Global) -> Output {
+    pub(super) fn new(global: &Global, command: &Command) -> Output {
+        let format = match command {
+            // What goes wrong before there are findings is then a document too.
+            Command::Validate(args) if args.format == Some(Findings::Json) => Format::Json,
+            _ => global.output,
+        };
         Output {
-            format: global.output,
+            format,
             color: global.color,
             quiet: global.quiet,
+            documented: Arc::default(),
         }
     }
 
     /// For a command line that did not parse: what it asked for is guessed from its words.
     pub(super) fn before_parsing(arguments: &[OsString]) -> Output {
-        let word = |index: usize| arguments.get(index).map(OsString::as_os_str);
-        let asks_for_json = (0..arguments.len()).any(|index| {
-            let here = word(index).and_then(OsStr::to_str).unwrap_or_default();
-            matches!(here, "-ojson" | "-o=json" | "--output=json")
-                || (matches!(here, "-o" | "--output") && word(index + 1) == Some("json".as_ref()))
-        });
+        let words = arguments
+            .iter()
+            .map(|word| word.to_str().unwrap_or_default());
+        let words: Vec<&str> = words.take_while(|word| *word != "--").collect();
+        let value = |index: usize| {
+            let following = || words.get(index + 1).copied();
+            let here = words[index];
+            if let Some(value) = here.strip_prefix("--output") {
+                return value.strip_prefix('=').or_else(following);
+            }
+            // Switches of one letter may stand before it: `-qo json`.
+            let (switches, value) = here.strip_prefix('-')?.split_once('o')?;
+            let is_cluster = switches.chars().all(|c| "qvhVy".contains(c));
+            let value = value.strip_prefix('=').unwrap_or(value);
+            is_cluster
+                .then_some(value)
+                .filter(|value| !value.is_empty())
+                .or_else(following)
+        };
+        let asks_for_json = (0..words.len()).any(|index| value(index) == Some("json"));
         Output {
             format: if asks_for_json {
                 Format::Json
@@ -45,6 +70,7 @@ impl Output {
             },
             color: Color::Auto,
             quiet: false,
+            documented: Arc::default(),
         }
     }
 
@@ -91,11 +117,15 @@ impl Output {
         }
     }
 
-    /// Writes the one JSON document: the fields of `body` between version and line end.
+    /// Writes the one JSON document: the fields of `body` between version and line end. A second
+    /// one is not written.
     ///
     /// # Errors
     /// As [`Output::answer`].
     pub(super) fn document(&self, command: &str, body: Value) -> Result<(), CliError> {
+        if self.documented.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
         let mut document = Map::new();
         document.insert("schema_version".into(), json!(SCHEMA_VERSION));
         document.insert("command".into(), json!(command));
@@ -126,6 +156,8 @@ impl Output {
     pub(super) fn failed_with(&self, command: &str, error: &CliError, body: Value) -> Exit {
         let exit = error.exit();
         match self.format {
+            // What goes wrong after the document is said where it does not spoil it.
+            Format::Json if self.documented.load(Ordering::SeqCst) => self.say_error(error),
             Format::Json => {
                 let mut document = match body {
                     Value::Object(body) => body,

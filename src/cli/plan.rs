@@ -66,6 +66,7 @@ pub(super) async fn run(context: &Context, args: &args::Plan) -> Result<Exit, Cl
             context,
             &planned,
             &target,
+            Refusals::Shown,
             context.out.colours_stdout(),
         ))?,
     }
@@ -135,15 +136,29 @@ pub(super) fn warn(context: &Context, planned: &[Planned]) {
     }
 }
 
+/// Why plans may not be applied, as part of the plans: what `plan` shows, and what of `apply` is an
+/// error of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusals {
+    /// They are shown.
+    Shown,
+    /// They are said elsewhere.
+    Elsewhere,
+}
+
 /// Plans for people to read.
 pub(super) fn shown(
     context: &Context,
     planned: &[Planned],
     target: &Target,
+    refusals: Refusals,
     colours: bool,
 ) -> String {
     let one = |one: &Planned| {
-        let refusals: Vec<String> = one.refusals.iter().map(refusal_line).collect();
+        let refusals: Vec<String> = match refusals {
+            Refusals::Shown => one.refusals.iter().map(refusal_line).collect(),
+            Refusals::Elsewhere => Vec::new(),
+        };
         match context.out.format {
             Format::Markdown => markdown::plan(&one.report, target.host(), &refusals),
             _ => {

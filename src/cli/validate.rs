@@ -4,15 +4,13 @@ use super::Context;
 use super::args::{self, Findings, Format};
 use super::error::CliError;
 use super::exit::Exit;
-use super::files::{Source, Sources};
+use super::files::Sources;
 use super::render::rows::counted;
+use super::render::snippet::Snippets;
 use super::render::{markdown, paint, text};
 use crate::manifest::{Manifest, Problem, Warning};
 use serde_json::json;
 use std::fmt::Write;
-
-/// The most characters of a source line that are shown around a problem.
-const SNIPPET: usize = 100;
 
 pub(super) fn run(context: &Context, args: &args::Validate) -> Result<Exit, CliError> {
     let sources = Sources::read(&args.paths)?;
@@ -58,9 +56,10 @@ pub(super) fn run(context: &Context, args: &args::Validate) -> Result<Exit, CliE
         }
         (Some(Findings::Text), _) | (None, Format::Text) => {
             let colours = context.out.colours_stdout();
+            let mut snippets = Snippets::new(&sources.files);
             let mut lines: Vec<String> = problems
                 .iter()
-                .map(|problem| finding(problem, &sources.files, colours))
+                .map(|problem| finding(problem, &mut snippets, colours))
                 .collect();
             lines.extend(manifests.iter().map(|manifest| valid(manifest, text::safe)));
             context.out.answer(&lines.join("\n"))?;
@@ -84,30 +83,12 @@ fn valid(manifest: &Manifest, show: fn(&str) -> String) -> String {
 }
 
 /// `file:line:column: path: message (hint)`, and the line of the file with a mark below.
-fn finding(problem: &Problem, files: &[Source], colours: bool) -> String {
+fn finding(problem: &Problem, snippets: &mut Snippets<'_>, colours: bool) -> String {
     let line = problem.to_string();
-    match snippet(problem, files) {
+    match snippets.of(problem) {
         Some(snippet) => format!("{line}\n{}", paint::QUIET.when(colours, &snippet)),
         None => line,
     }
-}
-
-fn snippet(problem: &Problem, files: &[Source]) -> Option<String> {
-    let (line, column) = (problem.line?, problem.column?);
-    let (_, bytes) = files
-        .iter()
-        .find(|(name, _)| Some(name) == problem.file.as_ref())?;
-    let source = std::str::from_utf8(bytes).ok()?;
-    let source = source.lines().nth(line.checked_sub(1)? as usize)?;
-    let column = column.checked_sub(1)? as usize;
-    let from = column.saturating_sub(SNIPPET / 2);
-    let before: String = source.chars().skip(from).take(column - from).collect();
-    let after: String = source.chars().skip(column).take(SNIPPET / 2).collect();
-    let (before, after) = (text::safe(&before), text::safe(&after));
-    let mut snippet = format!("  {line} | {before}{after}");
-    let blank = line.to_string().chars().count() + before.chars().count();
-    let _ = write!(snippet, "\n  {:1$}   ^", "", blank);
-    Some(snippet)
 }
 
 /// Workflow commands: <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>.
@@ -157,10 +138,24 @@ fn github_data(text: &str) -> String {
 }
 
 fn github_property(text: &str) -> String {
-    // A path must stay the path of a file, so it is encoded and not made printable.
-    let data = text
-        .replace('%', "%25")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A");
-    data.replace(':', "%3A").replace(',', "%2C")
+    let mut property = String::new();
+    for c in text.chars() {
+        match c {
+            '%' | '\r' | '\n' | ':' | ',' => {
+                let _ = write!(property, "%{:02X}", u32::from(c));
+            }
+            // GitHub finds the file by its path, so what only looks odd stays as it is. What acts
+            // on a terminal is in no path worth an annotation.
+            c if acts(c) => property.extend(c.escape_unicode()),
+            c => property.push(c),
+        }
+    }
+    property
+}
+
+/// Whether a character does something to the terminal or to the text around it: controls, line
+/// separators, and what sets the direction of writing.
+fn acts(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

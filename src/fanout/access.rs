@@ -8,7 +8,7 @@ use super::pipeline::{self, Decided, Kind, Pass};
 use super::seen::Seen;
 use super::{Ended, Fanouts, Tally, walk};
 use crate::model::resolve::{Access, Step, access};
-use crate::model::{Level, Owed, Switch};
+use crate::model::{AccessMode, Level, Owed, Switch};
 use crate::store::{FoundBucket, STAMPS_PER_BATCH, Stamped, StoreError};
 use crate::table::stamp::Stamp;
 use std::collections::{BTreeSet, HashMap};
@@ -18,10 +18,6 @@ pub(super) async fn run(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
-    if owed.level == Level::System {
-        // It has no switch, so it owes nothing.
-        return Ok(Ended::Landed);
-    }
     pipeline::run(fanouts, &AccessKind::new(fanouts, owed), owed, tally).await
 }
 
@@ -99,13 +95,22 @@ impl Kind for AccessKind<'_> {
             let shows = bucket
                 .shown
                 .or_else(|| shown.get(bucket.pk.as_str()).copied());
-            let is_right = pass == Pass::Reading && shows.is_none_or(|mode| mode == access.mode);
+            let is_right = match pass {
+                Pass::First => false,
+                // Not remembered: the first pass did not see it, or could not remember any more.
+                Pass::Second => shows == Some(access.mode),
+                Pass::Reading => shows.is_none_or(|mode| mode == access.mode),
+            };
             if self.is_ours(access) && !is_right {
                 let stamp = Stamp::new(access.mode, read_at, rand::random());
                 decided.writes.push((bucket.pk.clone(), stamp));
             }
         }
         Ok(decided)
+    }
+
+    fn mode(write: &Stamp) -> Option<AccessMode> {
+        Some(write.mode())
     }
 
     async fn write(&self, batch: &[(String, Stamp)]) -> Vec<Stamped> {

@@ -17,10 +17,6 @@ pub(super) async fn run(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
-    if owed.level == Level::System {
-        // It has no policy, so it owes nothing.
-        return Ok(Ended::Landed);
-    }
     let kind = CascadeKind {
         fanouts,
         level: &owed.level,

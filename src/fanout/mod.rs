@@ -8,8 +8,9 @@
 //! discover (query pages) -> resolve (consistent batches) -> stamp (batched, paced) -> count
 //! ```
 //!
-//! Memory does not grow with the number of buckets: at most two pages are held, and of buckets
-//! already stamped a bounded memory.
+//! The three run side by side, each a bounded way ahead of the next. Memory does not grow with the
+//! number of buckets: at most two pages are held, a few parts of one decided, and of buckets already
+//! stamped a bounded memory.
 
 mod access;
 mod cascade;
@@ -17,20 +18,23 @@ mod pace;
 mod params;
 mod pipeline;
 mod seen;
+mod settings;
 mod soft;
 mod stop;
 mod walk;
 
 use crate::clock::Clock;
-use crate::model::{EpochMs, FanoutKind, Level, NamespaceId, Owed};
+use crate::model::{AccessMode, EpochMs, FanoutKind, Level, NamespaceId, Owed};
 use crate::store::{Store, StoreError};
+use crate::table::BucketKeyError;
 use futures::{StreamExt, stream};
 use pace::Pace;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::time::Duration;
 
+pub use settings::Settings;
 pub use stop::Stop;
 
 /// Failed buckets that a report names.
@@ -42,56 +46,6 @@ const ROUNDS: u32 = 3;
 /// Fan-outs after which those that landed are given up together. A run that is killed repeats few more.
 const RELEASED_TOGETHER: usize = 25;
 
-/// How a fan-out runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// The most write batches in flight; throttling lowers it for a while.
-    pub concurrency: usize,
-    /// How long after the config writes the last, reading pass follows; zero turns it off.
-    pub settle: Duration,
-    /// When to stop, whatever is left; `None`: never.
-    pub deadline: Option<EpochMs>,
-    /// How long after the deadline requests under way are waited for, their retries included.
-    pub grace: Duration,
-    /// Set by someone who wants it to end early; what is left stays owed.
-    pub stop: Stop,
-}
-
-impl Settings {
-    /// Whether nothing more may be begun: the deadline is past, or someone asked for the end.
-    pub fn is_over(&self, now: EpochMs) -> bool {
-        self.stop.is_set() || self.deadline.is_some_and(|deadline| now >= deadline)
-    }
-
-    /// Waits for work until deadline and grace are over. `None`: it was not done by then; whatever it
-    /// had under way may or may not land.
-    pub(crate) async fn in_time<T>(
-        &self,
-        now: EpochMs,
-        work: impl Future<Output = T>,
-    ) -> Option<T> {
-        let Some(deadline) = self.deadline else {
-            return Some(work.await);
-        };
-        let grace_ms = u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX);
-        let end = deadline.0.saturating_add(grace_ms);
-        let left = Duration::from_millis(end.saturating_sub(now.0));
-        tokio::time::timeout(left, work).await.ok()
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            concurrency: 16,
-            settle: Duration::from_secs(1),
-            deadline: None,
-            grace: Duration::from_secs(5),
-            stop: Stop::default(),
-        }
-    }
-}
-
 /// How far a fan-out came.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
@@ -99,12 +53,19 @@ pub struct Tally {
     pub found: u64,
     /// Writes that landed.
     pub stamped: u64,
+    /// Of these, what stamps of access say: how many of each mode. Empty for other fan-outs.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub modes: BTreeMap<AccessMode, u64>,
     /// Buckets that were gone by then.
     pub vanished: u64,
     /// Writes that failed for good.
     pub failed: u64,
     /// The first failures, each with its bucket's key.
     pub samples: Vec<String>,
+    /// Items that the index holds and that cannot be buckets. They are left alone.
+    pub foreign: u64,
+    /// The first of them, each with its key.
+    pub foreign_samples: Vec<String>,
 }
 
 impl Tally {
@@ -112,6 +73,32 @@ impl Tally {
         self.failed += 1;
         if self.samples.len() < SAMPLES {
             self.samples.push(format!("{pk}: {}", error.to_string()));
+        }
+    }
+
+    /// Adds writes that are done.
+    fn add(&mut self, done: Tally) {
+        self.stamped += done.stamped;
+        for (mode, count) in done.modes {
+            *self.modes.entry(mode).or_default() += count;
+        }
+        self.vanished += done.vanished;
+        self.failed += done.failed;
+        let room = SAMPLES.saturating_sub(self.samples.len());
+        self.samples.extend(done.samples.into_iter().take(room));
+    }
+
+    /// Counts what is no bucket.
+    fn skip(&mut self, pk: &str, error: &BucketKeyError) {
+        self.foreign += 1;
+        let sample = format!("{pk}: {}", error.problem);
+        if self.foreign_samples.len() < SAMPLES && !self.foreign_samples.contains(&sample) {
+            tracing::warn!(
+                pk,
+                problem = error.problem,
+                "an index holds what is no bucket"
+            );
+            self.foreign_samples.push(sample);
         }
     }
 
@@ -285,6 +272,7 @@ impl<'a> Fanouts<'a> {
         };
         outcome.unread = outcome.has_landed()
             && owed.kind == FanoutKind::Access
+            && owed.kind.applies_to(&owed.level)
             && !self.settings.settle.is_zero();
         if outcome.unread && self.until_settled(written_at).is_zero() {
             self.mend(&mut outcome).await;
@@ -294,6 +282,8 @@ impl<'a> Fanouts<'a> {
 
     async fn passes(&self, owed: &Owed, tally: &mut Tally) -> Result<Ended, StoreError> {
         match owed.kind {
+            // Someone else recorded it: there is nothing to bring, and it is done.
+            kind if !kind.applies_to(&owed.level) => Ok(Ended::Landed),
             FanoutKind::Access => access::run(self, owed, tally).await,
             FanoutKind::Cascade => cascade::run(self, owed, tally).await,
             FanoutKind::Soft => soft::run(self, owed, tally).await,

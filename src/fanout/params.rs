@@ -9,8 +9,7 @@
 use super::pipeline::{self, Decided, Kind, Pass};
 use super::walk::{self, Configs};
 use super::{Ended, Fanouts, Tally};
-use crate::model::resolve::Step;
-use crate::model::{EpochMs, EpochSeconds, Level, LevelConfig, Owed, bucket_ttl};
+use crate::model::{EpochMs, Level, LevelConfig, Owed};
 use crate::store::{CHANGES_PER_GROUP, FoundBucket, Stamped, StoreError};
 use crate::table::params::{Expiry, Params, ParamsChange};
 use crate::table::{BucketId, ItemError};
@@ -21,10 +20,6 @@ pub(super) async fn run(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
-    if !matches!(owed.level, Level::Entity(..)) {
-        // Buckets that follow shared defaults take new ones when they expire.
-        return Ok(Ended::Landed);
-    }
     let kind = ParamsKind {
         fanouts,
         level: &owed.level,
@@ -72,14 +67,6 @@ fn resolve(
     let Some((step, config)) = walk::limits(configs, bucket).map_err(ToString::to_string)? else {
         return Ok(None);
     };
-    let expiry = match step {
-        Step::Entity | Step::EntityDefault => Expiry::Never,
-        Step::Resource | Step::System => {
-            // Rounded up: a bucket that goes early comes back full.
-            let now = EpochSeconds(read_at.0.div_ceil(1000));
-            let ttl = bucket_ttl(now, &config.limits).map_err(|e| e.to_string())?;
-            ttl.map_or(Expiry::Never, Expiry::At)
-        }
-    };
+    let expiry = Expiry::of(step, config, read_at).map_err(|e| e.to_string())?;
     Ok(Some(Arc::new(Params::new(config, expiry))))
 }

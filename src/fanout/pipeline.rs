@@ -1,17 +1,27 @@
-//! The passes that every fan-out is made of: find a page of buckets, decide what each must carry,
-//! write it, while the next page is being read.
+//! The passes that every fan-out is made of: find buckets page by page, decide what each must carry,
+//! write it, side by side.
 
 use super::seen::Seen;
 use super::{Ended, Fanouts, ROUNDS, Tally};
-use crate::model::Owed;
+use crate::model::{AccessMode, Owed};
 use crate::store::{BucketPage, FoundBucket, PageStart, Stamped, StoreError};
-use crate::table::{Discovery, keys};
-use futures::{StreamExt, stream};
+use crate::table::{BucketKeyError, Discovery, keys};
+use futures::stream::{self, FuturesUnordered, StreamExt};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// How often a write that the table throttles is sent.
 const ATTEMPTS: u32 = 7;
+
+/// Buckets decided together. With two levels of its own a bucket, and one or two that all share, their
+/// config is 8 full batches, which are read at once.
+const DECIDED_TOGETHER: usize = 399;
+/// How many such parts of a page are being decided at once.
+const DECIDING: usize = 2;
+/// How many decided parts may wait for their writes.
+const AHEAD: usize = 2;
 
 /// What a pass does with a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +40,8 @@ pub(super) struct Decided<W> {
     pub(super) writes: Vec<(String, W)>,
     /// Buckets for which nothing could be decided, with the reason.
     pub(super) undecided: Vec<(String, String)>,
+    /// What the index holds besides buckets, by partition key, with where the key departs from a bucket's.
+    pub(super) foreign: Vec<(String, BucketKeyError)>,
 }
 
 impl<W> Default for Decided<W> {
@@ -37,6 +49,7 @@ impl<W> Default for Decided<W> {
         Decided {
             writes: Vec::new(),
             undecided: Vec::new(),
+            foreign: Vec::new(),
         }
     }
 }
@@ -58,6 +71,10 @@ pub(super) trait Kind: Sync {
         page: &[FoundBucket],
         pass: Pass,
     ) -> impl Future<Output = Result<Decided<Self::Write>, StoreError>> + Send;
+    /// What a write makes a bucket enforce, for a report; `None` where it is about something else.
+    fn mode(_write: &Self::Write) -> Option<AccessMode> {
+        None
+    }
     /// Writes at most [`Kind::BATCH`] buckets, answered in order.
     fn write(&self, batch: &[(String, Self::Write)]) -> impl Future<Output = Vec<Stamped>> + Send;
 }
@@ -86,6 +103,9 @@ pub(super) async fn run<K: Kind>(
 }
 
 /// One pass. `false`: the deadline came first.
+///
+/// Buckets are found and decided ahead of those being written, by a bounded queue, so that neither
+/// waits for the other's answers.
 pub(super) async fn run_pass<K: Kind>(
     fanouts: &Fanouts<'_>,
     kind: &K,
@@ -94,32 +114,40 @@ pub(super) async fn run_pass<K: Kind>(
     seen: &mut Seen,
     tally: &mut Tally,
 ) -> Result<bool, StoreError> {
+    let (send, receive) = mpsc::channel(AHEAD);
+    let found = find(fanouts, kind, owed, pass, seen, send);
+    let written = write_all(fanouts, kind, owed, pass, receive, tally);
+    let (found, written) = futures::join!(found, written);
+    Ok(found? && written)
+}
+
+/// Buckets found, and what they come to.
+struct Found<W> {
+    /// How many, for the count of the first pass.
+    buckets: u64,
+    decided: Decided<W>,
+}
+
+/// Finds the level's buckets page by page and decides for them, the next page being read meanwhile.
+/// `false`: out of time.
+async fn find<K: Kind>(
+    fanouts: &Fanouts<'_>,
+    kind: &K,
+    owed: &Owed,
+    pass: Pass,
+    seen: &mut Seen,
+    send: mpsc::Sender<Found<K::Write>>,
+) -> Result<bool, StoreError> {
     let discovery = keys::buckets_of_level(fanouts.ns, &owed.level);
     let mut page = fanouts.store.bucket_page(&discovery, None).await?;
     loop {
         if fanouts.is_out_of_time() {
             return Ok(false);
         }
-        if pass == Pass::First {
-            tally.found += page.buckets.len() as u64;
-        }
-        if pass == Pass::Second {
-            page.buckets.retain(|bucket| !seen.contains(&bucket.pk));
-        }
-        let decided = kind.decide(&page.buckets, pass).await?;
-        for (pk, reason) in decided.undecided {
-            if pass != Pass::Second || !seen.contains(&pk) {
-                tally.fail(&pk, &reason);
-            }
-            seen.remember(&pk);
-        }
-        for (pk, _) in &decided.writes {
-            seen.remember(pk);
-        }
         let next = page.next.take();
-        let write = write_all(fanouts, kind, owed, &decided.writes, tally);
-        let (in_time, following) = futures::join!(write, next_page(fanouts, &discovery, next));
-        if !in_time {
+        let decided = decide_page(fanouts, kind, pass, page.buckets, seen, &send);
+        let (decided, following) = futures::join!(decided, next_page(fanouts, &discovery, next));
+        if !decided? {
             return Ok(false);
         }
         match following? {
@@ -127,6 +155,53 @@ pub(super) async fn run_pass<K: Kind>(
             None => return Ok(true),
         }
     }
+}
+
+/// Decides for one page and hands it on. `false`: out of time.
+async fn decide_page<K: Kind>(
+    fanouts: &Fanouts<'_>,
+    kind: &K,
+    pass: Pass,
+    mut buckets: Vec<FoundBucket>,
+    seen: &mut Seen,
+    send: &mpsc::Sender<Found<K::Write>>,
+) -> Result<bool, StoreError> {
+    let mut found = buckets.len() as u64;
+    if pass == Pass::Second {
+        buckets.retain(|bucket| !seen.contains(&bucket.pk));
+    }
+    // Gathered first: a stream of closures over references is not `Send`.
+    let parts: Vec<_> = buckets
+        .chunks(DECIDED_TOGETHER)
+        .map(|part| async move {
+            if fanouts.is_out_of_time() {
+                return Ok(None);
+            }
+            kind.decide(part, pass).await.map(Some)
+        })
+        .collect();
+    let mut deciding = stream::iter(parts).buffered(DECIDING);
+    while let Some(decided) = deciding.next().await {
+        let Some(mut decided) = decided? else {
+            return Ok(false);
+        };
+        if pass == Pass::Reading {
+            // The passes before it have counted them.
+            decided.foreign.clear();
+        }
+        let foreign = decided.foreign.iter().map(|(pk, _)| pk);
+        let undecided = decided.undecided.iter().map(|(pk, _)| pk);
+        let writes = decided.writes.iter().map(|(pk, _)| pk);
+        for pk in foreign.chain(undecided).chain(writes) {
+            seen.remember(pk);
+        }
+        let buckets = std::mem::take(&mut found);
+        if send.send(Found { buckets, decided }).await.is_err() {
+            // Nothing more is being written.
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 async fn next_page(
@@ -140,58 +215,81 @@ async fn next_page(
     }
 }
 
-/// Writes a page's buckets, a bounded number of batches at once. `false`: out of time.
+/// Writes buckets as they are decided, in full batches and a bounded number of them at once.
+/// `false`: out of time.
 async fn write_all<K: Kind>(
     fanouts: &Fanouts<'_>,
     kind: &K,
     owed: &Owed,
-    writes: &[(String, K::Write)],
+    pass: Pass,
+    mut receive: mpsc::Receiver<Found<K::Write>>,
     tally: &mut Tally,
 ) -> bool {
-    // Gathered first: a stream of closures over references is not `Send`.
-    let batches: Vec<_> = writes
-        .chunks(K::BATCH)
-        .map(|batch| async move {
-            let mut done = Tally::default();
-            let in_time = write_batch(fanouts, kind, batch, &mut done).await;
-            (in_time, done)
-        })
-        .collect();
-    let mut running = stream::iter(batches).buffer_unordered(fanouts.settings.concurrency.max(1));
-    let mut all_in_time = true;
-    while let Some((in_time, done)) = running.next().await {
-        all_in_time &= in_time;
-        tally.stamped += done.stamped;
-        tally.vanished += done.vanished;
-        tally.failed += done.failed;
-        let room = super::SAMPLES.saturating_sub(tally.samples.len());
-        tally.samples.extend(done.samples.into_iter().take(room));
-        fanouts.progress.advanced(owed, tally);
+    let most = fanouts.settings.concurrency.max(1);
+    let mut running = FuturesUnordered::new();
+    let mut waiting: VecDeque<(String, K::Write)> = VecDeque::new();
+    let (mut comes_more, mut in_time) = (true, true);
+    loop {
+        while running.len() < most
+            && (waiting.len() >= K::BATCH || !comes_more && !waiting.is_empty())
+        {
+            let batch: Vec<_> = waiting.drain(..waiting.len().min(K::BATCH)).collect();
+            running.push(write_batch(fanouts, kind, batch));
+        }
+        tokio::select! {
+            biased;
+            Some(done) = running.next() => {
+                let (done, was_in_time) = done;
+                tally.add(done);
+                fanouts.progress.advanced(owed, tally);
+                if !was_in_time {
+                    (in_time, comes_more) = (false, false);
+                    receive.close();
+                    waiting.clear();
+                }
+            }
+            found = receive.recv(), if comes_more && waiting.len() < K::BATCH => match found {
+                None => comes_more = false,
+                Some(found) => {
+                    if pass == Pass::First {
+                        tally.found += found.buckets;
+                        tally.found -= found.decided.foreign.len() as u64;
+                    }
+                    for (pk, error) in found.decided.foreign {
+                        tally.skip(&pk, &error);
+                    }
+                    for (pk, reason) in found.decided.undecided {
+                        tally.fail(&pk, &reason);
+                    }
+                    waiting.extend(found.decided.writes);
+                }
+            },
+            else => return in_time,
+        }
     }
-    all_in_time
 }
-
-/// Writes one batch and, of what the table throttles, the rest again, ever more slowly.
+/// Writes one batch and, of what the table throttles, the rest again, ever more slowly. `false`:
+/// out of time.
 async fn write_batch<K: Kind>(
     fanouts: &Fanouts<'_>,
     kind: &K,
-    batch: &[(String, K::Write)],
-    done: &mut Tally,
-) -> bool {
+    batch: Vec<(String, K::Write)>,
+) -> (Tally, bool) {
+    let mut done = Tally::default();
     let answers = {
         let _slot = fanouts.pace.slot().await;
         if fanouts.is_out_of_time() {
-            return false;
+            return (done, false);
         }
-        kind.write(batch).await
+        kind.write(&batch).await
     };
-    let mut again = count(batch.iter().zip(answers), done);
+    let mut again = count::<K>(batch.iter().zip(answers), &mut done);
     if again.is_empty() {
         fanouts.pace.speed_up();
     }
     for attempt in 1..ATTEMPTS {
         if again.is_empty() {
-            return true;
+            return (done, true);
         }
         fanouts.pace.slow_down();
         let wait = 25 << attempt;
@@ -200,28 +298,33 @@ async fn write_batch<K: Kind>(
         for (write, _) in again {
             let _slot = fanouts.pace.slot().await;
             if fanouts.is_out_of_time() {
-                return false;
+                return (done, false);
             }
             let answers = kind.write(std::slice::from_ref(write)).await;
-            left.extend(count(std::iter::once(write).zip(answers), done));
+            left.extend(count::<K>(std::iter::once(write).zip(answers), &mut done));
         }
         again = left;
     }
     for ((pk, _), error) in again {
         done.fail(pk, &error);
     }
-    true
+    (done, true)
 }
 
 /// Counts answers, and returns the writes that may succeed when they are sent again.
-fn count<'w, W>(
-    answers: impl Iterator<Item = (&'w (String, W), Stamped)>,
+fn count<'w, K: Kind + 'w>(
+    answers: impl Iterator<Item = (&'w (String, K::Write), Stamped)>,
     done: &mut Tally,
-) -> Vec<(&'w (String, W), StoreError)> {
+) -> Vec<(&'w (String, K::Write), StoreError)> {
     let mut again = Vec::new();
     for (write, answer) in answers {
         match answer {
-            Stamped::Landed => done.stamped += 1,
+            Stamped::Landed => {
+                done.stamped += 1;
+                if let Some(mode) = K::mode(&write.1) {
+                    *done.modes.entry(mode).or_default() += 1;
+                }
+            }
             Stamped::Unchanged => {}
             Stamped::Vanished => done.vanished += 1,
             Stamped::Failed(error) if error.is_transient() => again.push((write, error)),

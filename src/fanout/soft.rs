@@ -20,10 +20,6 @@ pub(super) async fn run(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
-    if matches!(owed.level, Level::Entity(..)) {
-        // The params fan-out brings an entity's soft stamps.
-        return Ok(Ended::Landed);
-    }
     let kind = SoftKind {
         fanouts,
         level: &owed.level,

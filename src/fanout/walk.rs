@@ -12,7 +12,8 @@ use std::collections::{BTreeSet, HashMap};
 /// Config as stored, by level; what does not read is kept with the reason.
 pub(super) type Configs = HashMap<Level, Result<LevelConfig, ItemError>>;
 
-/// The buckets of a page with what their keys say. One whose key does not read is undecided.
+/// The buckets of a page with what their keys say. One whose key does not read is undecided; what cannot
+/// be a bucket is set aside.
 pub(super) fn identify<'p, W>(
     ns: &NamespaceId,
     page: &'p [FoundBucket],
@@ -22,9 +23,11 @@ pub(super) fn identify<'p, W>(
     for bucket in page {
         match BucketId::parse(ns, &bucket.pk) {
             Ok(id) => buckets.push((bucket, id)),
-            Err(error) => decided
-                .undecided
-                .push((bucket.pk.clone(), error.to_string())),
+            Err(error) if error.is_foreign => decided.foreign.push((bucket.pk.clone(), error)),
+            Err(error) => {
+                let reason = format!("its key does not read: {}", error.problem);
+                decided.undecided.push((bucket.pk.clone(), reason));
+            }
         }
     }
     buckets

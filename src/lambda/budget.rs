@@ -3,10 +3,8 @@
 //! A deadline that has passed, or that no function can have, is an emulator's and means "unknown".
 
 use crate::model::EpochMs;
+use crate::reconcile::LONGEST_RUN_MS;
 use std::time::Duration;
-
-/// The longest that any function runs, in milliseconds.
-const LONGEST_MS: u64 = 15 * 60_000;
 
 /// When each part of an invocation ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,13 +17,13 @@ pub struct Budget {
 impl Budget {
     /// Divides what is left until `deadline`, or `unknown` when the deadline tells nothing.
     pub fn new(now: EpochMs, deadline: Option<EpochMs>, unknown: Duration) -> Budget {
-        let unknown_ms = u64::try_from(unknown.as_millis()).unwrap_or(LONGEST_MS);
+        let unknown_ms = u64::try_from(unknown.as_millis()).unwrap_or(LONGEST_RUN_MS);
         let end = match deadline {
             // An hour of grace: a clock may be off, a function's deadline is never that far.
-            Some(end) if end > now && end.0 - now.0 <= 4 * LONGEST_MS => end,
-            _ => now.plus_ms(unknown_ms.clamp(1, LONGEST_MS)),
+            Some(end) if end > now && end.0 - now.0 <= 4 * LONGEST_RUN_MS => end,
+            _ => now.plus_ms(unknown_ms.clamp(1, LONGEST_RUN_MS)),
         };
-        let end = end.min(now.plus_ms(LONGEST_MS));
+        let end = end.min(now.plus_ms(LONGEST_RUN_MS));
         Budget { began: now, end }
     }
 

@@ -108,10 +108,15 @@ impl Spelling {
 fn refused(refusals: &[Refusal], spelling: Spelling) -> String {
     let lines: Vec<String> = refusals
         .iter()
-        .map(|refusal| match spelling.remedy(refusal) {
-            Some(remedy) => format!("{refusal} (to allow it, set {remedy})"),
-            None => refusal.to_string(),
-        })
+        .map(
+            |refusal| match (spelling.remedy(refusal), refusal.guard()) {
+                (Some(remedy), _) => format!("{refusal} (to allow it, set {remedy})"),
+                (None, Guard::Stale) => {
+                    format!("{refusal}: plan again, review it, and send its fingerprint")
+                }
+                (None, _) => refusal.to_string(),
+            },
+        )
         .collect();
     format!("nothing was written: {}", lines.join("; "))
 }

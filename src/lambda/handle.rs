@@ -10,7 +10,9 @@
 //! that Delete touches nothing, leaves no tombstone either: a Create that ends later leaves its levels
 //! behind. They are owned by stack and logical id, so the same resource, created again, goes on from them.
 //! Likewise a Create that is delivered once more after its Delete is carried out once more: its
-//! RequestId does not tell it from a new attempt, which may carry the same one.
+//! RequestId does not tell it from a new attempt, which may carry the same one. How late that can be
+//! is set where events are queued: by template.yaml four minutes after the request, so that at least a
+//! Create that CloudFormation gave up by its timeout is over before the rollback begins.
 
 use super::budget::Budget;
 use super::envelope::{Envelope, PROPERTIES, RequestType};
@@ -180,7 +182,7 @@ impl Request<'_> {
         asker: &Asker<'_>,
     ) -> Result<Summary, Failure> {
         let mut summary = self.pass(intent, asker).await?;
-        // Only the first pass rewrites every level; the next ones finish what is owed.
+        // Only the first pass fans out every level; the next ones finish what is owed.
         intent.plan.full = false;
         let mut pause = PAUSE.0;
         while summary.pending > 0

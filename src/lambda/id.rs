@@ -3,14 +3,14 @@
 //! An id says where the resource keeps its levels and nothing about what they are: it stays the same
 //! until table or namespace change, since another id makes CloudFormation delete the old resource.
 
-use crate::model::{NamespaceId, sha256_hex};
+use crate::model::NamespaceId;
+pub use crate::model::physical_id::physical_id;
+use crate::model::physical_id::{DIGITS, digest};
 
 /// The last part of every id that the Python provisioner gave.
 const LEGACY: &str = "limits-provisioner";
 /// The first part of an id that names nothing.
 const NEVER_CREATED: &str = "never-created";
-/// Hex digits of the hash.
-const DIGITS: usize = 12;
 
 /// What a physical id names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,25 +67,9 @@ fn located<'a>(table: &'a str, stack_id: &'a str) -> Option<(&'a str, &'a str, &
     Some((region, account, name))
 }
 
-/// The id of a resource.
-pub fn physical_id(
-    table: &str,
-    namespace_id: &NamespaceId,
-    stack_id: &str,
-    logical_id: &str,
-) -> String {
-    format!("{table}/{namespace_id}/{}", digest(stack_id, logical_id))
-}
-
 /// The id of a resource that failed before it had a place. It names nothing, and says so.
 pub fn never_created(stack_id: &str, logical_id: &str) -> String {
     format!("{NEVER_CREATED}/{}", digest(stack_id, logical_id))
-}
-
-fn digest(stack_id: &str, logical_id: &str) -> String {
-    let mut hex = sha256_hex(format!("{stack_id}\n{logical_id}"));
-    hex.truncate(DIGITS);
-    hex
 }
 
 #[cfg(test)]
@@ -147,10 +131,5 @@ mod tests {
         ] {
             assert_eq!(Named::parse(id), None, "{id:?}");
         }
-    }
-
-    #[test]
-    fn stack_and_logical_id_do_not_run_into_each_other() {
-        assert_ne!(digest("ab", "c"), digest("a", "bc"));
     }
 }

@@ -12,7 +12,7 @@ use super::{Function, FunctionError, log, metrics, source};
 use crate::manifest::{Manifest, OutOfBand, parse_json};
 use crate::model::{ManifestOwner, NamespaceId, NamespaceName};
 use crate::plan::{PlanOptions, Policy};
-use crate::reconcile::{self, ApplyOptions};
+use crate::reconcile::ApplyOptions;
 use crate::report::{ApplyReport, PlanReport};
 use crate::store::Store;
 use serde::Deserialize;
@@ -58,6 +58,8 @@ struct Said {
     summary: Summary,
     table: String,
     namespace: String,
+    /// In seconds, as [`metrics::Line`] has it.
+    oldest_pending: Option<u64>,
 }
 
 impl Function {
@@ -103,6 +105,7 @@ impl Function {
             summary,
             succeeded: outcome.is_ok(),
             duration_ms,
+            oldest_pending: outcome.as_ref().ok().and_then(|said| said.oldest_pending),
             at: self.clock().now(),
         });
         Ok(outcome?.answer)
@@ -128,7 +131,7 @@ impl Function {
             .map_err(|error| Failure::Namespace(error.to_string()))?;
         let store = self.tables().open(table).await?;
         if action == "resume" {
-            return self.resume(&ask, &store, id, budget).await;
+            return self.resumed(&ask, &store, id, budget).await;
         }
         let manifest = ask.manifest()?;
         let (_, namespace_id) = source::namespace(&store, Some(manifest.namespace()), id).await?;
@@ -169,11 +172,11 @@ impl Function {
             summary,
             table: table.to_owned(),
             namespace: manifest.namespace().to_string(),
+            oldest_pending: None,
         })
     }
 
-    /// Finishes what earlier applies of a namespace left. Needs no manifest.
-    async fn resume(
+    async fn resumed(
         &self,
         ask: &Ask,
         store: &Store,
@@ -185,45 +188,19 @@ impl Function {
             .map(NamespaceName::parse)
             .transpose()
             .map_err(|error| Failure::Namespace(error.to_string()))?;
-        let (name, id) = source::namespace(store, name.as_ref(), id).await?;
-        let Some(ns) = id else {
-            return Err(Failure::Namespace(format!(
-                "the namespace {:?} is not registered in table {}: name another one",
-                name.as_str(),
-                store.table()
-            )));
-        };
-        let options = ApplyOptions {
-            fanout: self.fanout_within(budget),
-            ..ApplyOptions::default()
-        };
-        let report = reconcile::resume(store, self.clock(), &ns, &options, &()).await?;
-        let answer = json!({
-            "status": "resumed",
-            "changes": [],
-            "created": 0,
-            "updated": 0,
-            "deleted": 0,
-            "unchanged": 0,
-            "full": false,
-            "resumed": report.resumed > 0,
-            "resumed_fanouts": report.resumed,
-            "stamped": report.stamped,
-            "pending": report.pending.len(),
-            "errors": report.errors,
-        });
-        let summary = Summary {
-            status: Some("resumed"),
-            stamped: report.stamped,
-            pending: report.pending.len(),
-            errors: report.errors,
-            ..Summary::default()
+        let resumed = match (&name, &id) {
+            (None, None) => self.resume_all(store, budget).await?,
+            _ => {
+                let (name, id) = source::namespace(store, name.as_ref(), id).await?;
+                self.resume_one(store, &name, id, budget).await?
+            }
         };
         Ok(Said {
-            answer,
-            summary,
+            answer: resumed.answer,
+            summary: resumed.summary,
             table: store.table().to_owned(),
-            namespace: name.to_string(),
+            namespace: resumed.namespace,
+            oldest_pending: resumed.oldest_pending,
         })
     }
 }
@@ -265,7 +242,7 @@ async fn planned(intent: &Intent<'_>, full: bool) -> Result<(Value, Summary), Fa
         status: Some("planned"),
         unchanged: report.unchanged,
         pending: report.pending.len(),
-        warnings: report.warnings.len() + report.kept.len(),
+        warnings: report.all_warnings().count() + report.kept.len(),
         fingerprint: report.fingerprint.clone(),
         ..Summary::default()
     };
@@ -284,6 +261,7 @@ async fn applied(intent: &Intent<'_>, full: bool) -> Result<(Value, Summary), Fa
     answer["resumed"] = json!(report.full_resumed);
     answer["resumed_fanouts"] = json!(report.resumed);
     answer["errors"] = json!(report.errors);
+    answer["warnings"] = report.all_warnings().collect();
     Ok((answer, Summary::of(&report)))
 }
 
@@ -312,7 +290,7 @@ fn described(status: &str, report: &PlanReport, full: bool) -> Value {
         "resumed": false,
         "pending": 0,
         "errors": [],
-        "warnings": report.warnings,
+        "warnings": report.all_warnings().collect::<Vec<_>>(),
         "fingerprint": report.fingerprint,
     })
 }

@@ -19,28 +19,32 @@ pub(super) struct Line<'a> {
     pub(super) summary: &'a Summary,
     pub(super) succeeded: bool,
     pub(super) duration_ms: u64,
+    /// How long the oldest fan-out of the whole table is owed, in seconds; 0 when none is. `None` when
+    /// only a part of the table was looked at.
+    pub(super) oldest_pending: Option<u64>,
     pub(super) at: EpochMs,
 }
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let metric = |name: &str, unit: &str| json!({"Name": name, "Unit": unit});
-        let metrics = [
+        let mut metrics = vec![
             metric("Applied", "Count"),
             metric("Failed", "Count"),
             metric("Pending", "Count"),
             metric("Stamped", "Count"),
             metric("Duration", "Milliseconds"),
         ];
-        // The namespace is a property and no dimension: every value of a dimension is billed.
-        let table = if self.table.is_empty() {
-            "unknown"
-        } else {
-            &self.table
+        metrics.extend(self.oldest_pending.map(|_| metric("PendingAge", "Seconds")));
+        // The namespace is a property and no dimension: every value of a dimension is billed. A table's
+        // name and its ARN are one table, and one dimension.
+        let table = match self.table.rsplit('/').next() {
+            None | Some("") => "unknown",
+            Some(name) => name,
         };
         // A request that failed counts once even when no level did.
         let failed = self.summary.failed.max(usize::from(!self.succeeded));
-        let line = json!({
+        let mut line = json!({
             "_aws": {
                 "Timestamp": self.at.0,
                 "CloudWatchMetrics": [{
@@ -58,6 +62,9 @@ impl fmt::Display for Line<'_> {
             "Stamped": self.summary.stamped,
             "Duration": self.duration_ms,
         });
+        if let Some(seconds) = self.oldest_pending {
+            line["PendingAge"] = json!(seconds);
+        }
         line.fmt(f)
     }
 }

@@ -28,6 +28,7 @@ pub mod log;
 mod metrics;
 mod pipeline;
 mod respond;
+mod resume;
 mod source;
 mod summary;
 mod tables;
@@ -211,6 +212,7 @@ impl Function {
             summary: &summary,
             succeeded: answer.status() == Status::Success,
             duration_ms,
+            oldest_pending: None,
             at: self.clock().now(),
         });
         let Some(url) = &envelope.response_url else {
@@ -282,13 +284,16 @@ impl Function {
         &self.0.clock
     }
 
-    /// Stops when the work's time is over, waits for what is under way for half of what is left until
-    /// the work is given up, and has the other half to record what is owed.
     pub(self) fn fanout_within(&self, budget: Budget) -> Settings {
-        let deadline = budget.work_until();
+        self.fanout_until(budget.work_until(), budget)
+    }
+
+    /// Stops at the deadline, waits for what is under way for half of the time between the end of work
+    /// and its being given up, and has the other half to record what is owed.
+    pub(self) fn fanout_until(&self, deadline: EpochMs, budget: Budget) -> Settings {
         Settings {
             deadline: Some(deadline),
-            grace: until(deadline, budget.abandon_at()) / 2,
+            grace: until(budget.work_until(), budget.abandon_at()) / 2,
             ..self.options().fanout.clone()
         }
     }

@@ -65,6 +65,11 @@ impl Intent<'_> {
             }
         };
         placed(&id);
-        Ok(reconcile::apply(self.store, self.clock, &guarded, &self.options, &()).await?)
+        let report = reconcile::apply(self.store, self.clock, &guarded, &self.options, &()).await?;
+        // An answer to CloudFormation counts them and names none.
+        for item in &report.plan.unreadable {
+            tracing::warn!(%item, "a stored item does not read");
+        }
+        Ok(report)
     }
 }

@@ -49,7 +49,7 @@ pub(super) async fn namespace(
 ) -> Result<(NamespaceName, Option<NamespaceId>), Failure> {
     match (name, id) {
         (name, Some(id)) => {
-            let Some(registered) = store.namespace_name(&id).await? else {
+            let Some(registered) = store.living_namespace_name(&id).await? else {
                 return Err(Failure::Namespace(format!(
                     "the namespace id {id} is not registered in table {}: register the namespace, or name it instead",
                     store.table()

@@ -22,7 +22,8 @@ pub struct Summary {
     pub stamped: u64,
     /// Fan-outs that are still owed.
     pub pending: usize,
-    /// Warnings about the manifest, and switches kept although it does not name them.
+    /// Warnings about the manifest and about stored items, and switches kept although it does not name
+    /// them.
     pub warnings: usize,
     /// Levels that could not be written.
     pub failed: usize,
@@ -56,7 +57,7 @@ impl Summary {
             unchanged: report.unchanged,
             stamped: report.stamped,
             pending: report.pending,
-            warnings: report.plan.warnings.len() + report.plan.kept.len(),
+            warnings: report.all_warnings().count() + report.plan.kept.len(),
             failed,
             fingerprint: report.plan.fingerprint.clone(),
             errors: report.errors.clone(),

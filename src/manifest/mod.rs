@@ -28,7 +28,6 @@ use reader::Reader;
 use std::collections::BTreeMap;
 use tree::{Node, Place};
 
-pub use canonical::level_json;
 pub use problem::{Problem, Problems, printable};
 pub use properties::{OnFanoutError, OutOfBand, Properties, Source, parse_properties};
 pub use template::to_properties;

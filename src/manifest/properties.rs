@@ -65,7 +65,7 @@ pub struct Properties {
     pub source: Source,
     /// The SHA-256 the manifest's bytes must have, in lower-case hex.
     pub manifest_sha256: Option<String>,
-    /// Whether every declared level is rewritten and fanned out.
+    /// Whether every declared level is fanned out, changed or not.
     pub full_apply: bool,
     /// What happens to switches set elsewhere.
     pub out_of_band: OutOfBand,
@@ -117,7 +117,7 @@ const fn only(name: &'static str) -> Spelled {
     Spelled(name, name)
 }
 
-const ROOT: Keys<17> = Keys {
+const ROOT: Keys<18> = Keys {
     known: [
         only("TableName"),
         NAMESPACE,
@@ -134,6 +134,8 @@ const ROOT: Keys<17> = Keys {
         only("MaxDelete"),
         only("AllowEmpty"),
         only("Adopt"),
+        // Of no interest here: it changes with what is deployed, so that CloudFormation sends an Update.
+        only("FunctionVersion"),
         // CloudFormation's own, of no interest here.
         only("ServiceToken"),
         only("ServiceTimeout"),
@@ -175,6 +177,7 @@ impl<'t> Reader<'t> {
             max_delete,
             allow_empty,
             adopt,
+            _,
             _,
             _,
         ] = self.fields(root, &ROOT)?;

@@ -126,7 +126,9 @@ fn problem(error: &Error) -> Problem {
         Error::Budget {
             breach: BudgetBreach::Depth { .. },
             ..
-        } => Problem::at(at, "the document is nested too deeply"),
+        } => Problem::at(at, "the document is nested too deeply").hint(
+            "no manifest is: look for an indentation that grows, or a bracket that is not closed",
+        ),
         Error::Budget { .. } => Problem::at(at, "the document holds more values than are read")
             .hint("split the namespace"),
         other => Problem::at(

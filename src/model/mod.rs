@@ -1,17 +1,19 @@
 //! What exists: names, levels, limits, the access switch and how it resolves.
 //!
-//! Everything here is pure data. Nothing here knows how a manifest is spelled, how an item is
+//! Everything here is pure data. Nothing here knows how a manifest is written, how an item is
 //! stored, or what time it is.
 
 pub mod access;
 pub mod calendar;
 pub mod cron;
 mod digest;
+mod json;
 pub mod level;
 pub mod limit;
 pub mod name;
 pub mod owed;
 pub mod pending;
+pub mod physical_id;
 pub mod rate;
 pub mod record;
 pub mod resolve;
@@ -32,6 +34,6 @@ pub use pending::{Owner, Pending};
 pub use rate::{Rate, Thousandths};
 pub use record::{ManifestOwner, ProvisionerRecord};
 pub use schedule::{Modifier, ScaleError, ScaleMillis, ScheduleEntry, Zone, ZoneError};
-pub use state::{State, StoredLevel, Versions};
+pub use state::{Damage, State, StoredLevel, Versions};
 pub use ttl::{TtlError, bucket_ttl, recovery_horizon};
 pub use units::{EpochMs, EpochSeconds, MilliTokens, Seconds, Tokens};

@@ -1,8 +1,9 @@
 //! Names, each valid by construction: parsing makes them and nothing else does.
 //!
-//! The rules are the table's (TABLE "Names"): a `#` in an id would forge another item's key, so a
+//! The rules are the table's (docs/format.md): a `#` in an id would forge another item's key, so a
 //! name is checked before it can reach one.
 
+use super::Scope;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use thiserror::Error;
@@ -148,6 +149,16 @@ macro_rules! name {
     };
 }
 
+impl LimitName {
+    /// The limit that every bucket has of its own, and no level gives: the writes of its partition.
+    pub const RESERVED: &'static str = "wcu";
+}
+
+impl NamespaceId {
+    /// The namespace that holds the table's own records.
+    pub const RESERVED: &'static str = "_";
+}
+
 name!(
     /// Who is metered: a user, a key, an organisation. At most 256 of `A-Z a-z 0-9 _ . : @ -`.
     EntityId,
@@ -169,7 +180,7 @@ name!(
         first: |c| c.is_ascii_alphabetic(),
         rest: |c| c.is_ascii_alphanumeric() || "_.:/-".contains(c),
         text: "it starts with a letter and holds letters, digits and _ . : / -",
-        reserved: &["_default_"],
+        reserved: &[Scope::DEFAULT],
     }
 );
 name!(
@@ -181,7 +192,7 @@ name!(
         first: |c| c.is_ascii_alphabetic(),
         rest: |c| c.is_ascii_alphanumeric() || "_.-".contains(c),
         text: "it starts with a letter and holds letters, digits and _ . -",
-        reserved: &["wcu"],
+        reserved: &[LimitName::RESERVED],
     }
 );
 name!(
@@ -193,7 +204,7 @@ name!(
         first: |c| !c.is_control(),
         rest: |c| !c.is_control(),
         text: "it holds no control characters",
-        reserved: &["_"],
+        reserved: &[NamespaceId::RESERVED],
     }
 );
 name!(
@@ -205,6 +216,6 @@ name!(
         first: |c| c.is_ascii_alphanumeric() || c == '_',
         rest: |c| c.is_ascii_alphanumeric() || "_-".contains(c),
         text: "it starts with a letter, a digit or _ and holds letters, digits, _ and -",
-        reserved: &["_"],
+        reserved: &[NamespaceId::RESERVED],
     }
 );

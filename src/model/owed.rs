@@ -27,6 +27,16 @@ impl FanoutKind {
         FanoutKind::Params,
     ];
 
+    /// Whether a level can owe this kind: the system has neither switch nor policy, an entity's soft
+    /// stamps come with its params, and buckets on shared defaults take new ones when they expire.
+    pub fn applies_to(self, level: &Level) -> bool {
+        match self {
+            FanoutKind::Access | FanoutKind::Cascade => *level != Level::System,
+            FanoutKind::Soft => !matches!(level, Level::Entity(..)),
+            FanoutKind::Params => matches!(level, Level::Entity(..)),
+        }
+    }
+
     /// The kind's name in pending items, shared with the Python provisioner.
     pub fn stored_name(self) -> &'static str {
         match self {
@@ -69,5 +79,26 @@ pub struct Owed {
 impl fmt::Display for Owed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} fan-out of {}", self.kind, self.level)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_level_owes_what_its_config_can_say() {
+        use FanoutKind::{Access, Cascade, Params, Soft};
+        for (kind, target, owes) in [
+            ("system", "", vec![Soft]),
+            ("resource", "gpt-4", vec![Access, Cascade, Soft]),
+            ("entity", "user-1/gpt-4", vec![Access, Cascade, Params]),
+            ("entity", "user-1/_default_", vec![Access, Cascade, Params]),
+        ] {
+            let level = Level::from_parts(kind, target).expect("a level");
+            let can = |kind: &FanoutKind| kind.applies_to(&level);
+            let found: Vec<_> = FanoutKind::ALL.into_iter().filter(can).collect();
+            assert_eq!(found, owes, "{level}");
+        }
     }
 }

@@ -30,6 +30,11 @@ pub struct Pending {
     pub owners: BTreeMap<String, Owner>,
     /// Whether the item has the owners map, empty or not.
     pub has_map: bool,
+    /// Since when it is owed; `None` was never recorded.
+    pub written: Option<EpochMs>,
+    /// Whether nothing but the item's key reads. It has no owners then, and whoever takes it over
+    /// writes it anew.
+    pub damaged: bool,
 }
 
 impl Pending {

@@ -1,6 +1,6 @@
 //! The one resolution: which level decides for an entity and a resource.
 //!
-//! Fan-out, explain and verify all ask here, so they cannot disagree. The walk is entity and
+//! Fan-outs, explanations and sample data all ask here, so they cannot disagree. The walk is entity and
 //! resource, entity and `_default_`, resource, and for limits the system level last.
 
 use super::{AccessMode, EntityId, Level, LevelConfig, ResourceName, Scope, Switch};
@@ -119,5 +119,65 @@ pub fn access(
     Access {
         mode: winner.map_or(AccessMode::Enforce, |(_, switch)| switch.mode()),
         winner,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every triple of what the entity's level, its `_default_` and the resource say (`-` nothing, `D`
+    /// disabled, `E` enabled, `B` bypass), and which of the three decides, with what.
+    const TRIPLES: &str = "
+        ---=- --D=3D --E=3E --B=3B
+        -D-=2D -DD=2D -DE=2D -DB=2D
+        -E-=2E -ED=2E -EE=2E -EB=2E
+        -B-=2B -BD=2B -BE=2B -BB=2B
+        D--=1D D-D=1D D-E=1D D-B=1D
+        DD-=1D DDD=1D DDE=1D DDB=1D
+        DE-=1D DED=1D DEE=1D DEB=1D
+        DB-=1D DBD=1D DBE=1D DBB=1D
+        E--=1E E-D=1E E-E=1E E-B=1E
+        ED-=1E EDD=1E EDE=1E EDB=1E
+        EE-=1E EED=1E EEE=1E EEB=1E
+        EB-=1E EBD=1E EBE=1E EBB=1E
+        B--=1B B-D=1B B-E=1B B-B=1B
+        BD-=1B BDD=1B BDE=1B BDB=1B
+        BE-=1B BED=1B BEE=1B BEB=1B
+        BB-=1B BBD=1B BBE=1B BBB=1B";
+
+    fn switch(letter: char) -> Option<Switch> {
+        match letter {
+            'D' => Some(Switch::Disabled),
+            'E' => Some(Switch::Enabled),
+            'B' => Some(Switch::Bypass),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_most_specific_switch_decides_for_every_triple() {
+        let mut seen = std::collections::BTreeSet::new();
+        for row in TRIPLES.split_whitespace() {
+            let (triple, winner) = row.split_once('=').expect("a triple and its winner");
+            let said: Vec<_> = triple.chars().map(switch).collect();
+            let step = match &winner[..1] {
+                "1" => Some(Step::Entity),
+                "2" => Some(Step::EntityDefault),
+                "3" => Some(Step::Resource),
+                _ => None,
+            };
+            let decides = winner.chars().nth(1).and_then(switch);
+            let mode = match decides {
+                Some(Switch::Disabled) => AccessMode::Disabled,
+                Some(Switch::Bypass) => AccessMode::Bypass,
+                Some(Switch::Enabled) | None => AccessMode::Enforce,
+            };
+            let resolved = access(said[0], said[1], said[2]);
+            assert_eq!(resolved.winner, step.zip(decides), "{row}");
+            assert_eq!(resolved.mode, mode, "{row}");
+            seen.insert(triple);
+        }
+        assert_eq!(seen.len(), 64);
     }
 }

@@ -1,4 +1,5 @@
-//! How long a bucket that follows shared defaults lives without being used (ADR-136).
+//! How long a bucket that follows shared defaults lives without being used: zae-limiter's ADR-136
+//! (docs/format.md, "Expiry").
 //!
 //! A bucket that expires comes back full, so it must outlive every debt it can hold: each figure
 //! here rounds up. Which buckets expire at all is not decided here: those whose limits come from a

@@ -34,7 +34,7 @@ pub fn differences(before: Option<&LevelConfig>, after: Option<&LevelConfig>) ->
 fn fields(config: Option<&LevelConfig>) -> BTreeMap<String, String> {
     let mut fields = BTreeMap::new();
     if let Some(config) = config {
-        flatten("", &crate::manifest::level_json(config), &mut fields);
+        flatten("", &config.to_json(), &mut fields);
     }
     fields
 }

@@ -1,4 +1,4 @@
-//! The version gate: features that old readers of the table would get wrong (TABLE "Version gate").
+//! The version gate: features that old readers of the table would get wrong (docs/format.md).
 
 use crate::manifest::Manifest;
 use crate::model::{Recovery, Switch, Versions};
@@ -6,7 +6,7 @@ use std::fmt;
 use thiserror::Error;
 
 /// The release of the format that this build speaks.
-const SPOKEN: Release = Release([0, 17, 0]);
+const SPOKEN: Release = Release(Versions::SPOKEN);
 /// The major version of the schema that this build speaks.
 const SCHEMA_MAJOR: u64 = 0;
 

@@ -69,7 +69,8 @@ pub enum Guard {
 pub enum Refusal {
     /// The manifest is empty and the namespace is not.
     #[error(
-        "the manifest declares nothing, and the namespace manages {managed} levels: all would be deleted"
+        "the manifest declares nothing, and the namespace manages {}: all would be deleted",
+        levels(*.managed)
     )]
     Empty {
         /// Levels managed.
@@ -104,6 +105,13 @@ pub enum Refusal {
         /// The fingerprint now.
         current: String,
     },
+}
+
+fn levels(count: usize) -> String {
+    match count {
+        1 => "1 level".to_owned(),
+        count => format!("{count} levels"),
+    }
 }
 
 impl Refusal {

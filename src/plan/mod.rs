@@ -10,16 +10,18 @@ mod fingerprint;
 mod gate;
 mod guard;
 mod switch;
+mod unreadable;
 
 pub use danger::Danger;
 pub use difference::{Difference, differences};
 pub use gate::{Feature, GateError, Release, Requirement, check_table, ratchet, requirement};
 pub use guard::{Guard, GuardedPlan, Policy, Refusal};
+pub use unreadable::{Fate, Unreadable};
 
 use crate::manifest::{Manifest, OutOfBand};
 use crate::model::{
-    FanoutKind, Level, LevelConfig, NamespaceId, NamespaceName, Owed, ProvisionerRecord, State,
-    StoredLevel, Switch,
+    Damage, FanoutKind, Level, LevelConfig, NamespaceId, NamespaceName, Owed, ProvisionerRecord,
+    State, StoredLevel, Switch,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,6 +69,11 @@ impl Change {
     pub fn before_config(&self) -> Option<&LevelConfig> {
         self.before.as_ref().map(|stored| &stored.config)
     }
+
+    /// Why the stored level does not read; `None` when it does, or when there is none.
+    pub fn damage(&self) -> Option<&Damage> {
+        self.before.as_ref()?.damage.as_ref()
+    }
 }
 
 /// A switch that someone set outside the manifest, at a level whose entry is silent about it.
@@ -98,6 +105,8 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// How many declared levels are already as declared.
     pub unchanged: usize,
+    /// Stored items that do not read, and what becomes of each.
+    pub unreadable: Vec<Unreadable>,
     /// Switches that stay although the manifest does not name them.
     pub kept: Vec<KeptSwitch>,
     /// Every fan-out the apply owes by itself, pending ones of earlier applies aside.
@@ -157,16 +166,15 @@ impl Plan {
         current: Option<&StoredLevel>,
     ) -> Option<LevelConfig> {
         let mut after = after?;
-        let declared = self
-            .record
-            .switches
-            .iter()
-            .flatten()
-            .any(|(l, _)| *l == change.level);
         let planned = change.before_config().and_then(|before| before.disabled);
         let current = current.and_then(|current| current.config.disabled);
-        if !declared && self.out_of_band == OutOfBand::Keep && current != planned {
-            after.disabled = current;
+        if current != planned {
+            let declares = self.record.switches.as_ref();
+            let declared = declares.and_then(|switches| switches.get(&change.level));
+            // It is not the switch that an earlier apply may have left.
+            let was_declared = false;
+            after.disabled =
+                switch::settled(declared.copied(), current, was_declared, self.out_of_band);
         }
         Some(after)
     }
@@ -201,6 +209,7 @@ pub fn plan(manifest: &Manifest, state: &State, options: PlanOptions) -> Plan {
     changes.sort_by(|a, b| a.level.cmp(&b.level));
     let owed = owed(manifest, &changes, options.full);
     Plan {
+        unreadable: unreadable::of(&changes, state),
         namespace: manifest.namespace().clone(),
         namespace_id: state.namespace_id.clone(),
         changes,
@@ -241,13 +250,14 @@ fn deletes<'a>(manifest: &'a Manifest, state: &'a State) -> impl Iterator<Item =
 
 fn change(level: &Level, stored: Option<&StoredLevel>, after: Option<LevelConfig>) -> Change {
     let before = stored.map(|stored| &stored.config);
+    let owes = fanouts_of(level, stored, after.as_ref());
     let action = match (before, &after) {
         (_, None) => Action::Delete,
         (None, Some(_)) => Action::Create,
         (Some(_), Some(_)) => Action::Update,
     };
     Change {
-        owes: fanouts_of(level, before, after.as_ref()),
+        owes,
         dangers: danger::of(before, after.as_ref()),
         level: level.clone(),
         action,
@@ -256,34 +266,24 @@ fn change(level: &Level, stored: Option<&StoredLevel>, after: Option<LevelConfig
     }
 }
 
-/// The fan-outs that a change of one level makes necessary. An absent level is an empty one.
+/// The fan-outs that a change of one level makes necessary. An absent level is an empty one, and what
+/// cannot be read of the stored one counts as changed.
 pub fn fanouts_of(
     level: &Level,
-    before: Option<&LevelConfig>,
+    stored: Option<&StoredLevel>,
     after: Option<&LevelConfig>,
 ) -> BTreeSet<FanoutKind> {
     let nothing = LevelConfig::default();
-    let (before, after) = (before.unwrap_or(&nothing), after.unwrap_or(&nothing));
-    let mut owes = BTreeSet::new();
-    if before.disabled != after.disabled {
-        owes.insert(FanoutKind::Access);
-    }
-    if before.cascade != after.cascade {
-        owes.insert(FanoutKind::Cascade);
-    }
-    match level {
-        Level::Entity(..) => {
-            if before.limits != after.limits || before.zone != after.zone {
-                owes.insert(FanoutKind::Params);
-            }
-        }
-        Level::System | Level::Resource(_) => {
-            if soft_limits(before) != soft_limits(after) {
-                owes.insert(FanoutKind::Soft);
-            }
-        }
-    }
-    owes
+    let unknown = stored.is_some_and(|stored| stored.damage.is_some());
+    let before = stored.map_or(&nothing, |stored| &stored.config);
+    let after = after.unwrap_or(&nothing);
+    let differs = |kind| match kind {
+        FanoutKind::Access => before.disabled != after.disabled,
+        FanoutKind::Cascade => before.cascade != after.cascade,
+        FanoutKind::Soft => unknown || soft_limits(before) != soft_limits(after),
+        FanoutKind::Params => unknown || before.limits != after.limits || before.zone != after.zone,
+    };
+    every_fanout(level).filter(|kind| differs(*kind)).collect()
 }
 
 fn soft_limits(config: &LevelConfig) -> BTreeSet<&crate::model::LimitName> {
@@ -299,9 +299,9 @@ fn owed(manifest: &Manifest, changes: &[Change], full: bool) -> BTreeSet<Owed> {
     let mut owed: BTreeSet<Owed> = owed_by(changes).collect();
     if full {
         for level in manifest.levels().keys() {
-            owed.extend(every_fanout(level).iter().map(|kind| Owed {
+            owed.extend(every_fanout(level).map(|kind| Owed {
                 level: level.clone(),
-                kind: *kind,
+                kind,
             }));
         }
     }
@@ -318,12 +318,10 @@ fn owed_by(changes: &[Change]) -> impl Iterator<Item = Owed> + '_ {
 }
 
 /// Every fan-out a level can owe.
-fn every_fanout(level: &Level) -> &'static [FanoutKind] {
-    match level {
-        Level::System => &[FanoutKind::Soft],
-        Level::Resource(_) => &[FanoutKind::Access, FanoutKind::Cascade, FanoutKind::Soft],
-        Level::Entity(..) => &[FanoutKind::Access, FanoutKind::Cascade, FanoutKind::Params],
-    }
+fn every_fanout(level: &Level) -> impl Iterator<Item = FanoutKind> {
+    FanoutKind::ALL
+        .into_iter()
+        .filter(|kind| kind.applies_to(level))
 }
 
 fn record_after(manifest: &Manifest) -> ProvisionerRecord {

@@ -25,15 +25,14 @@ impl<'a> Memory<'a> {
         declared: &LevelConfig,
         stored: Option<&StoredLevel>,
     ) -> (LevelConfig, Option<Switch>) {
-        let mut after = declared.clone();
-        let set_by_hand = match (declared.disabled, stored.and_then(|s| s.config.disabled)) {
-            (None, Some(switch)) if !self.was_declared(level) => Some(switch),
-            _ => None,
+        let found = stored.and_then(|stored| stored.config.disabled);
+        let was_declared = self.was_declared(level);
+        let disabled = settled(declared.disabled, found, was_declared, self.out_of_band);
+        let after = LevelConfig {
+            disabled,
+            ..declared.clone()
         };
-        let kept = set_by_hand.filter(|_| self.out_of_band == OutOfBand::Keep);
-        if kept.is_some() {
-            after.disabled = kept;
-        }
+        let kept = disabled.filter(|_| declared.disabled.is_none());
         (after, kept)
     }
 
@@ -41,5 +40,19 @@ impl<'a> Memory<'a> {
     /// at a managed level counts as the manifest's.
     fn was_declared(&self, level: &Level) -> bool {
         self.record.is_some_and(|record| record.owns_switch(level))
+    }
+}
+
+/// The switch that a level is brought to. What the manifest declares is the manifest's, and so is
+/// what it declared before; any other value that is found was set by hand.
+pub(super) fn settled(
+    declared: Option<Switch>,
+    found: Option<Switch>,
+    was_declared: bool,
+    out_of_band: OutOfBand,
+) -> Option<Switch> {
+    match out_of_band {
+        OutOfBand::Keep if !was_declared => declared.or(found),
+        OutOfBand::Keep | OutOfBand::Revert => declared,
     }
 }

@@ -13,8 +13,8 @@ use futures::{StreamExt, stream};
 use std::collections::BTreeSet;
 
 /// How long an apply that cannot tell its own deadline may run, in milliseconds: the longest any
-/// function can.
-const LONGEST_RUN_MS: u64 = 15 * 60_000;
+/// Lambda function can.
+pub const LONGEST_RUN_MS: u64 = 15 * 60_000;
 /// Added to every lease, for clocks that differ, in milliseconds.
 const LEASE_MARGIN_MS: u64 = 60_000;
 /// Shares taken over at once.
@@ -223,7 +223,14 @@ pub(super) fn unfinished(outcomes: &[Outcome]) -> impl Iterator<Item = String> {
         let report = FanoutReport::from(outcome);
         let count = match report.failed {
             0 => String::new(),
-            failed => format!(" ({failed} of {})", report.found),
+            failed => {
+                let first = report
+                    .samples
+                    .first()
+                    .map(|first| format!(", such as {first}"));
+                let first = first.unwrap_or_default();
+                format!(" ({failed} of {}{first})", report.found)
+            }
         };
         let (owed, ended) = (&outcome.owed, report.ended);
         format!("{owed}: {ended}{count}; it stays pending, the next run retries it")

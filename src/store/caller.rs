@@ -1,6 +1,7 @@
 //! The first question to a table, and who is asking: both answered, or refused, within seconds.
 
 use super::connect::{Connected, Patience};
+use super::endpoint;
 use super::read::key_item;
 use super::{Store, StoreError};
 use crate::table::keys;
@@ -54,6 +55,7 @@ impl Connected {
             operation: Duration::from_secs(5),
             attempts: 2,
         };
+        endpoint::of(&self.sdk, "STS")?;
         let config = aws_sdk_sts::config::Builder::from(&self.sdk)
             .timeout_config(patience.timeouts())
             .retry_config(patience.retries());

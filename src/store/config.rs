@@ -4,16 +4,17 @@
 
 use super::read::key_item;
 use super::state::stored_level;
-use super::{Store, StoreError};
+use super::{Store, StoreError, error};
 use crate::model::{EpochMs, Level, LevelConfig, NamespaceId, Scope, StoredLevel};
 use crate::table::audit::AuditEvent;
 use crate::table::registry::{self, RegistryChange, RegistryUpdate};
-use crate::table::{Item, config, keys};
+use crate::table::{config, keys};
 use aws_sdk_dynamodb::error::{BuildError, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
     CancellationReason, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Levels that one transaction writes: each brings its audit event, and the registries two more,
@@ -71,9 +72,18 @@ impl Store {
             .rev()
             .map(<[usize]>::to_vec)
             .collect();
+        // Levels written without the registry, which is unusable.
+        let mut unlisted: BTreeSet<usize> = BTreeSet::new();
         while let Some(group) = groups.pop() {
             let members: Vec<LevelWrite<'_>> = group.iter().map(|index| writes[*index]).collect();
-            match self.transact_levels(ns, &members, author).await {
+            let registries = match group.iter().any(|index| unlisted.contains(index)) {
+                true => RegistryChange::default(),
+                false => registry_change(&members),
+            };
+            match self
+                .transact_levels(ns, &members, &registries, author)
+                .await
+            {
                 Ok(None) => {
                     for index in group {
                         outcomes[index] = Some(LevelOutcome::Written);
@@ -84,6 +94,13 @@ impl Store {
                     if !left.is_empty() {
                         groups.push(left);
                     }
+                }
+                Err(error @ StoreError::RegistryUnusable { .. })
+                    if members.iter().all(is_listed) =>
+                {
+                    tracing::warn!(%error, "levels that are listed already are written without it");
+                    unlisted.extend(&group);
+                    groups.push(group);
                 }
                 Err(error) if group.len() == 1 || !is_about_content(&error) => {
                     fail(&group, error, &mut outcomes);
@@ -130,11 +147,13 @@ impl Store {
         &self,
         ns: &NamespaceId,
         members: &[LevelWrite<'_>],
+        registries: &RegistryChange,
         author: Author<'_>,
     ) -> Result<Option<Vec<Option<LevelOutcome>>>, StoreError> {
         let act = "write the levels";
+        let registries = registries.updates(ns);
         let items = self
-            .transaction(ns, members, author)
+            .transaction(ns, members, &registries, author)
             .map_err(|e| StoreError::unbuilt(act, &e))?;
         let mut conflicts = 0;
         loop {
@@ -151,6 +170,10 @@ impl Store {
             if moved.iter().any(Option::is_some) {
                 return Ok(Some(moved));
             }
+            let registered = reasons.iter().skip(2 * members.len()).zip(&registries);
+            if let Some(error) = registered.filter_map(unusable).next() {
+                return Err(error);
+            }
             if conflicts == CONFLICTS || !reasons.iter().any(is_contention) {
                 return Err(self.failed(act, error));
             }
@@ -165,25 +188,24 @@ impl Store {
         &self,
         ns: &NamespaceId,
         members: &[LevelWrite<'_>],
+        registries: &[RegistryUpdate],
         author: Author<'_>,
     ) -> Result<Vec<TransactWriteItem>, BuildError> {
         let mut items = Vec::with_capacity(2 * members.len() + 2);
-        let mut registries = RegistryChange::default();
         for write in members {
             items.push(self.level_item(ns, write)?);
             let audit = AuditEvent {
                 at: author.at,
                 random: rand::random(),
                 principal: author.principal,
-                before: write.before.map(|stored| &stored.config),
+                before: write.before,
                 after: write.after,
             };
             let put = Put::builder().table_name(self.table());
             let put = put.set_item(Some(audit.encode(ns, write.level))).build()?;
             items.push(TransactWriteItem::builder().put(put).build());
-            register(write, &mut registries);
         }
-        for update in registries.updates(ns) {
+        for update in registries {
             items.push(self.registry_item(update)?);
         }
         Ok(items)
@@ -232,17 +254,42 @@ impl Store {
         })
     }
 
-    fn registry_item(&self, update: RegistryUpdate) -> Result<TransactWriteItem, BuildError> {
-        let names = (!update.names.is_empty()).then(|| update.names.into_iter().collect());
+    fn registry_item(&self, update: &RegistryUpdate) -> Result<TransactWriteItem, BuildError> {
+        let names = (!update.names.is_empty()).then(|| update.names.clone().into_iter().collect());
+        let values = update.values.clone().into_iter().collect();
         let update = Update::builder()
             .table_name(self.table())
             .set_key(Some(key_item(&update.key)))
-            .update_expression(update.expression)
+            .update_expression(&update.expression)
             .set_expression_attribute_names(names)
-            .set_expression_attribute_values(Some(update.values.into_iter().collect()))
+            .set_expression_attribute_values(Some(values))
             .build()?;
         Ok(TransactWriteItem::builder().update(update).build())
     }
+}
+
+fn registry_change(members: &[LevelWrite<'_>]) -> RegistryChange {
+    let mut registries = RegistryChange::default();
+    for write in members {
+        register(write, &mut registries);
+    }
+    registries
+}
+
+/// The error of a registry item that cannot be changed, if that is what a reason says.
+fn unusable((reason, update): (&CancellationReason, &RegistryUpdate)) -> Option<StoreError> {
+    error::is_refusal(reason).then(|| StoreError::RegistryUnusable {
+        act: "write the levels".into(),
+        item: update.key.clone(),
+        problem: update.expects,
+        message: error::refusal_words(reason),
+    })
+}
+
+/// Whether a level is in its registry whatever becomes of the write: it is stored, and stays. What an
+/// update adds is there already, so a kill switch can do without it.
+fn is_listed(write: &LevelWrite<'_>) -> bool {
+    matches!(write.level, Level::Resource(_)) && write.before.is_some() && write.after.is_some()
 }
 
 fn register(write: &LevelWrite<'_>, registries: &mut RegistryChange) {
@@ -289,19 +336,9 @@ fn moved(ns: &NamespaceId, level: &Level, reason: &CancellationReason) -> Option
     if reason.code.as_deref() != Some("ConditionalCheckFailed") {
         return None;
     }
-    let stored = |item: &Item| stored_level(ns, level, item).map(Box::new);
-    Some(
-        match reason
-            .item
-            .as_ref()
-            .filter(|item| !item.is_empty())
-            .map(stored)
-            .transpose()
-        {
-            Ok(stored) => LevelOutcome::Moved(stored),
-            Err(error) => LevelOutcome::Failed(error.into()),
-        },
-    )
+    let item = reason.item.as_ref().filter(|item| !item.is_empty());
+    let stored = item.map(|item| Box::new(stored_level(ns, level, item)));
+    Some(LevelOutcome::Moved(stored))
 }
 
 fn cancellation_reasons(error: &SdkError<TransactWriteItemsError>) -> &[CancellationReason] {
@@ -330,6 +367,9 @@ fn is_contention(reason: &CancellationReason) -> bool {
 fn is_about_content(error: &StoreError) -> bool {
     matches!(
         error,
-        StoreError::Service { .. } | StoreError::TransactionCancelled { .. }
+        StoreError::Service { .. }
+            | StoreError::TransactionCancelled { .. }
+            | StoreError::TransactionRefused { .. }
+            | StoreError::RegistryUnusable { .. }
     )
 }

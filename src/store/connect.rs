@@ -8,9 +8,10 @@
 //!
 //! Every timeout and every retry is set here, in [`Patience`], and nowhere else.
 
+use super::endpoint;
 use super::error::{Place, StoreError};
 use aws_config::environment::EnvironmentVariableRegionProvider;
-use aws_config::meta::region::RegionProviderChain;
+use aws_config::meta::region::ProvideRegion;
 use aws_config::profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvider};
 use aws_config::provider_config::ProviderConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
@@ -26,7 +27,7 @@ use std::time::Duration;
 /// How long the whole credentials chain may take, an unanswering metadata service included.
 pub const CREDENTIALS: Duration = Duration::from_secs(8);
 
-/// What the caller chose. What is `None` comes from the SDK's default chain.
+/// What the caller chose. What is `None` or empty comes from the SDK's default chain.
 #[derive(Debug, Clone, Default)]
 pub struct Connection {
     /// The AWS region; it also signs the requests to an endpoint that is not AWS.
@@ -47,7 +48,7 @@ pub struct Connected {
     pub client: Client,
     /// The region, for the record; with an endpoint URL it says nothing about where the table is.
     pub region: String,
-    /// The endpoint URL where one is set, else the region.
+    /// The endpoint URL where one is set, without user and password, else the region.
     pub host: String,
     /// The resolved configuration, for a client of another service.
     pub sdk: SdkConfig,
@@ -67,15 +68,15 @@ impl Connection {
     /// Resolves region and credentials and makes the client. No request to DynamoDB is made.
     ///
     /// # Errors
-    /// [`StoreError::RegionMissing`], [`StoreError::CredentialsMissing`] or [`StoreError::CredentialsFailed`],
-    /// within [`CREDENTIALS`] and a moment.
+    /// [`StoreError::RegionMissing`], [`StoreError::EndpointInvalid`], [`StoreError::CredentialsMissing`] or
+    /// [`StoreError::CredentialsFailed`], within [`CREDENTIALS`] and a moment.
     pub async fn open(&self) -> Result<Connected, StoreError> {
         let region = self.region().await.ok_or(StoreError::RegionMissing)?;
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .region(region.clone())
             .timeout_config(self.patience.timeouts())
             .retry_config(self.patience.retries());
-        if let Some(profile) = &self.profile {
+        if let Some(profile) = given(&self.profile) {
             // The default chain would take keys of the environment before the profile asked for by name, and
             // with them perhaps another account.
             let provider = ProfileFileCredentialsProvider::builder()
@@ -85,14 +86,15 @@ impl Connection {
                 .profile_name(profile)
                 .credentials_provider(provider.build());
         }
-        if let Some(url) = &self.endpoint_url {
+        if let Some(url) = given(&self.endpoint_url) {
             loader = loader.endpoint_url(url);
         }
         let sdk = loader.load().await;
+        let url = endpoint::of(&sdk, "DynamoDB")?;
         self.check_credentials(&sdk).await?;
         Ok(Connected {
             client: Client::from_conf(self.patience.set(Builder::from(&sdk)).build()),
-            host: sdk.endpoint_url().unwrap_or(region.as_ref()).to_owned(),
+            host: url.map_or_else(|| region.to_string(), |url| endpoint::without_user(&url)),
             region: region.to_string(),
             sdk,
         })
@@ -108,8 +110,9 @@ impl Connection {
             return Err(StoreError::CredentialsFailed { reason });
         };
         let Err(error) = answer else { return Ok(()) };
-        tracing::debug!(error = %DisplayErrorContext(&error), "no credentials");
-        match (StoreError::from_credentials(&error), &self.profile) {
+        let causes = endpoint::without_users(&DisplayErrorContext(&error).to_string());
+        tracing::debug!(error = causes, "no credentials");
+        match (StoreError::from_credentials(&error), given(&self.profile)) {
             (StoreError::CredentialsMissing, Some(profile)) => Err(StoreError::CredentialsFailed {
                 reason: format!("profile {profile} does not exist or has none"),
             }),
@@ -119,15 +122,24 @@ impl Connection {
 
     async fn region(&self) -> Option<Region> {
         let mut profile = ProfileFileRegionProvider::builder();
-        if let Some(name) = &self.profile {
+        if let Some(name) = given(&self.profile) {
             profile = profile.profile_name(name);
         }
-        RegionProviderChain::first_try(self.region.clone().map(Region::new))
-            .or_else(EnvironmentVariableRegionProvider::new())
-            .or_else(profile.build())
-            .region()
-            .await
+        if let Some(region) = given(&self.region) {
+            return Some(Region::new(region.clone()));
+        }
+        let is_given = |region: &Region| !region.as_ref().is_empty();
+        let environment = EnvironmentVariableRegionProvider::new().region().await;
+        match environment.filter(is_given) {
+            Some(region) => Some(region),
+            None => profile.build().region().await.filter(is_given),
+        }
     }
+}
+
+/// Empty is not given: a script writes a variable that it does not have.
+fn given(option: &Option<String>) -> Option<&String> {
+    option.as_ref().filter(|text| !text.is_empty())
 }
 
 /// How long to wait for DynamoDB, and how often to try.

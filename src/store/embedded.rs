@@ -12,7 +12,7 @@
 //!
 //! A file is in WAL mode with `synchronous = NORMAL`: a crash of the process loses nothing, a power cut may
 //! lose the last writes but never damages the file. Two processes may use one file: reads pass, each write takes
-//! SQLite's lock, a process waits up to five seconds for it (thirty while opening), and then fails with
+//! SQLite's lock, and a process waits up to five seconds for it, six while opening, and then fails with
 //! [`StoreError::EmbeddedLocked`].
 //!
 //! Not here: tables and their records (`create`), serving over HTTP (`serve`). Expired items stay until
@@ -35,9 +35,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// The region every embedded table is in. It is part of no key and no answer.
 pub const REGION: &str = "local";
+
+/// How long opening a file may take, a lock that another process holds included.
+const OPENING: Duration = Duration::from_secs(6);
 
 /// An embedded database. Clones share it; it closes with the last of them and of the clients made from them.
 #[derive(Clone)]
@@ -63,15 +68,15 @@ impl Embedded {
     /// The database in a file, created if it is not there. Its folder must exist.
     ///
     /// # Errors
-    /// [`StoreError::EmbeddedOpen`] when the file cannot be created, is not such a database, was written by a
-    /// newer engine, or is held by another process.
+    /// [`StoreError::EmbeddedOpen`] when the file cannot be created, is not such a database, or was written by a
+    /// newer engine; [`StoreError::EmbeddedLocked`] when another process holds it.
     pub fn file(path: &Path) -> Result<Embedded, StoreError> {
         let text = path.to_str().ok_or_else(|| StoreError::EmbeddedOpen {
             path: path.to_owned(),
             reason: "the path is not UTF-8".to_owned(),
             remedy: "choose another path",
         })?;
-        let database = Database::new(text).map_err(|error| open_failed(path, error))?;
+        let database = open_in_time(path, text.to_owned())?;
         // The engine opens at SQLite's default, FULL, an fsync a write: a batch of 25 puts takes 56 ms in place of
         // 6. This call is its only way to say NORMAL; the other settings it makes are in force already.
         database
@@ -185,14 +190,35 @@ fn refused(reason: &'static str) -> ConnectorError {
     ConnectorError::user(reason.into())
 }
 
+/// The engine waits half a minute for the lock while it opens a file, and takes no other time. So it opens on
+/// a thread that is left to itself when that takes too long: it ends with the engine's own patience.
+fn open_in_time(path: &Path, text: String) -> Result<Database, StoreError> {
+    let (done, opened) = mpsc::channel();
+    let opening = std::thread::Builder::new().spawn(move || {
+        // Nobody listens any more once it has taken too long.
+        let _ = done.send(Database::new(&text));
+    });
+    opening.map_err(|error| StoreError::EmbeddedOpen {
+        path: path.to_owned(),
+        reason: error.to_string(),
+        remedy: "free some memory or processes, then run this again",
+    })?;
+    match opened.recv_timeout(OPENING) {
+        Ok(database) => database.map_err(|error| open_failed(path, error)),
+        Err(_) => Err(StoreError::EmbeddedLocked {
+            path: path.to_owned(),
+        }),
+    }
+}
+
 fn open_failed(path: &Path, error: DynoxideError) -> StoreError {
     let reason = error.to_string();
-    let (reason, remedy) = if is_locked(&error) {
-        (
-            "it is locked",
-            "another process holds it: wait for that one or stop it",
-        )
-    } else if reason.contains("not a valid SQLite database") {
+    if is_locked(&error) {
+        return StoreError::EmbeddedLocked {
+            path: path.to_owned(),
+        };
+    }
+    let (reason, remedy) = if reason.contains("not a valid SQLite database") {
         ("it is a file of another kind", "choose another path")
     } else {
         let reason = reason.strip_prefix("Internal error: ").unwrap_or(&reason);

@@ -2,11 +2,14 @@
 //!
 //! How an error of the SDK becomes one of these is `sdk_error`'s business. Nothing here prints.
 
-pub(super) use super::sdk_error::refused_item;
 pub use super::sdk_error::{
     is_access_denied, is_conditional_check_failed, is_connection_refused, is_credentials_missing,
     is_table_in_use, is_table_missing, is_throttling, is_transaction_cancelled,
 };
+pub(super) use super::sdk_error::{is_refusal, refusal_words, refused_item};
+use super::words::{elsewhere, host, is_departing, missing};
+use crate::table::namespace::Departing;
+use crate::table::{ItemError, Key};
 use std::borrow::Cow;
 use std::error::Error;
 use std::net::SocketAddr;
@@ -28,6 +31,15 @@ pub enum StoreError {
     /// No region was given and the SDK's chain knows none.
     #[error("no AWS region is set: name one, set AWS_REGION, or give the profile a region")]
     RegionMissing,
+
+    /// The endpoint URL, of whatever origin, is no URL.
+    #[error(
+        "the endpoint URL {url:?} is none: write one such as http://127.0.0.1:8000, or leave it out"
+    )]
+    EndpointInvalid {
+        /// The URL, without user and password.
+        url: String,
+    },
 
     /// No provider of the SDK's default chain had credentials.
     #[error(
@@ -138,6 +150,19 @@ pub enum StoreError {
         owner: String,
     },
 
+    /// A namespace is deleted, and its registry item is in the way of registering it again.
+    #[error("{}", is_departing(.name, .id.as_deref(), .item, *.departing))]
+    NamespaceDeparting {
+        /// The namespace by name.
+        name: String,
+        /// Its id, as far as the item says it.
+        id: Option<String>,
+        /// The registry item.
+        item: Key,
+        /// How far it is gone.
+        departing: Departing,
+    },
+
     /// A transaction was cancelled.
     #[error("could not {act}: the transaction was cancelled ({}): run it again", .reasons.join(", "))]
     TransactionCancelled {
@@ -147,8 +172,35 @@ pub enum StoreError {
         reasons: Vec<String>,
     },
 
+    /// A transaction was cancelled because the table does not take one of its writes, now or later.
+    #[error("could not {act}: DynamoDB refuses a write of the transaction ({message})")]
+    TransactionRefused {
+        /// What was being done.
+        act: Cow<'static, str>,
+        /// The service's words.
+        message: String,
+    },
+
+    /// A registry item is something else than a registry, so nothing can be added to it or taken from it.
+    #[error(
+        "could not {act}: item {:?} / {:?} {problem}, and DynamoDB cannot change it ({message}): correct that item",
+        .item.pk, .item.sk
+    )]
+    RegistryUnusable {
+        /// What was being done.
+        act: Cow<'static, str>,
+        /// The registry item.
+        item: Key,
+        /// What it does not hold.
+        problem: &'static str,
+        /// The service's words.
+        message: String,
+    },
+
     /// DynamoDB answered with an error that has no variant of its own.
-    #[error("could not {act}: DynamoDB answered {code} ({message})")]
+    #[error(
+        "could not {act}: DynamoDB answered {code} ({message}): correct what it names, then run this again"
+    )]
     Service {
         /// What was being done.
         act: Cow<'static, str>,
@@ -156,6 +208,34 @@ pub enum StoreError {
         code: String,
         /// The service's words.
         message: String,
+    },
+
+    /// DynamoDB failed by itself, after every retry. A write may or may not have landed.
+    #[error(
+        "could not {act}: DynamoDB failed (HTTP {status}{}) after every retry: wait and run it again",
+        .code.as_ref().map(|code| format!(", {code}")).unwrap_or_default()
+    )]
+    ServerFailed {
+        /// What was being done.
+        act: Cow<'static, str>,
+        /// The status of the answer: 500 or above.
+        status: u16,
+        /// The service's code, where the answer names one.
+        code: Option<String>,
+    },
+
+    /// Something answered that is not DynamoDB: another server, or a proxy on the way.
+    #[error("could not {act}: {} answered HTTP {status} with {content}, which is no answer of DynamoDB: {}",
+        host(.place, "the endpoint"), elsewhere(*.status))]
+    NotDynamoDb {
+        /// What was being done.
+        act: Cow<'static, str>,
+        /// Where, when the caller said so with [`StoreError::at`].
+        place: Option<Box<Place>>,
+        /// The status of the answer.
+        status: u16,
+        /// What the answer says that it is: a media type, or that it says nothing.
+        content: String,
     },
 
     /// The request could not be built, or the answer could not be read.
@@ -201,8 +281,20 @@ pub enum StoreError {
     },
 
     /// A stored item does not follow the table's format.
+    // No `#[source]` here and below: the message says it already.
     #[error("{0}: correct or delete the item, then run this again")]
-    Unreadable(#[from] crate::table::ItemError),
+    Unreadable(ItemError),
+
+    /// The provisioner record does not follow the table's format.
+    #[error(
+        "{0}: without the provisioner record nobody knows what is managed, so nothing is written; correct the \
+         item, or delete it and apply again (levels that are no longer declared then stay)"
+    )]
+    RecordUnreadable(ItemError),
+
+    /// The provisioner record outgrew its items.
+    #[error(transparent)]
+    RecordTooLarge(#[from] crate::table::record::RecordTooLarge),
 
     /// The embedded database did not open.
     #[error("could not open the embedded store {} ({reason}): {remedy}", .path.display())]
@@ -215,7 +307,8 @@ pub enum StoreError {
         remedy: &'static str,
     },
 
-    /// Another process kept the embedded database's file locked for the five seconds a write waits.
+    /// Another process kept the embedded database's file locked for as long as opening or a write
+    /// waits.
     #[error(
         "the embedded store {} stayed locked by another process: wait for that one or stop it, then run this again",
         .path.display()
@@ -226,7 +319,9 @@ pub enum StoreError {
     },
 
     /// A sample item could not be made.
-    #[error("could not make a sample item")]
+    #[error(
+        "could not make a sample item: correct the stored limits that apply to it, then seed again"
+    )]
     Sample {
         /// The cause.
         #[source]
@@ -243,7 +338,7 @@ pub enum StoreError {
     },
 
     /// The embedded store's server could not start or stopped on its own.
-    #[error("could not serve the embedded store")]
+    #[error("could not serve the embedded store: try another port")]
     Serve {
         /// The cause.
         #[source]
@@ -260,14 +355,9 @@ const SERVER_FAULTS: &[&str] = &[
     "ServiceUnavailableException",
 ];
 
-fn host<'a>(place: &'a Option<Box<Place>>, otherwise: &'a str) -> &'a str {
-    place.as_deref().map_or(otherwise, |place| &place.host)
-}
-
-fn missing(place: &Option<Box<Place>>) -> String {
-    match place {
-        Some(place) => format!("table {} does not exist ({})", place.table, place.host),
-        None => "the table or its index does not exist".to_owned(),
+impl From<ItemError> for StoreError {
+    fn from(error: ItemError) -> StoreError {
+        StoreError::Unreadable(error)
     }
 }
 
@@ -278,6 +368,7 @@ impl StoreError {
         if let StoreError::Refused { place, .. }
         | StoreError::Unreachable { place, .. }
         | StoreError::TimedOut { place, .. }
+        | StoreError::NotDynamoDb { place, .. }
         | StoreError::TableMissing { place, .. } = &mut self
         {
             place.get_or_insert_with(|| Box::new(here.clone()));
@@ -292,6 +383,8 @@ impl StoreError {
             StoreError::Throttled { .. }
                 | StoreError::TimedOut { .. }
                 | StoreError::Unreachable { .. }
+                | StoreError::ServerFailed { .. }
+                | StoreError::NotDynamoDb { status: 500.., .. }
                 | StoreError::Repeated {
                     transient: true,
                     ..

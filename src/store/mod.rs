@@ -12,6 +12,7 @@ pub mod connect;
 pub mod create;
 #[cfg(feature = "local")]
 pub mod embedded;
+mod endpoint;
 mod entity;
 pub mod error;
 mod pending;
@@ -25,6 +26,7 @@ mod seed;
 #[cfg(feature = "local")]
 pub mod serve;
 mod state;
+mod words;
 mod write;
 
 pub use bucket::{BucketPage, BucketStamps, FoundBucket, PageStart, STAMPS_PER_BATCH, Stamped};

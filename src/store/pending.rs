@@ -140,6 +140,9 @@ impl Store {
         pending: &Pending,
         claim: &Claim,
     ) -> Result<bool, StoreError> {
+        if pending.damaged {
+            return self.replace_damaged(ns, &pending.owed, claim).await;
+        }
         let update = wire::claim_update(pending, &claim.token, claim.lease, claim.full, claim.now);
         let names = update.names.into_iter().collect();
         let values = update.values.into_iter().collect();
@@ -168,6 +171,21 @@ impl Store {
             }
             Err(e) => Err(self.failed(act, e)),
         }
+    }
+
+    /// Takes over an item of which only the key reads, by writing it anew. Whose it was is lost, so it
+    /// may be that another apply runs the same fan-out: both bring what the table holds.
+    async fn replace_damaged(
+        &self,
+        ns: &NamespaceId,
+        owed: &Owed,
+        claim: &Claim,
+    ) -> Result<bool, StoreError> {
+        let request = self.client.put_item().table_name(self.table());
+        let request = request
+            .set_item(Some(new_item(ns, owed, claim)))
+            .condition_expression("attribute_exists(PK)");
+        self.landed("take a pending fan-out over", request.send().await)
     }
 
     /// Gives up the claim's shares of fan-outs that have landed; an item goes when no share is left.

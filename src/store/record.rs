@@ -191,7 +191,7 @@ impl Store {
         let act = "write the provisioner record";
         // Listed before the record is replaced: whoever writes from the new one on is not in it.
         let before = self.overflow(ns).await?;
-        let items = record::encode(ns, new, &format!("{:016x}", rand::random::<u64>()));
+        let items = record::encode(ns, new, &format!("{:016x}", rand::random::<u64>()))?;
         let puts = items.overflow.into_iter().map(|item| {
             let request = self
                 .client

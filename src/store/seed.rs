@@ -4,15 +4,15 @@
 use super::{Store, StoreError};
 use crate::model::resolve::{self, Step, Walk};
 use crate::model::{
-    EntityId, EpochMs, EpochSeconds, Level, LevelConfig, Limit, LimitName, NameError, NamespaceId,
-    ResourceName, Seconds, Tokens, bucket_ttl,
+    EntityId, EpochMs, Level, LevelConfig, Limit, LimitName, NameError, NamespaceId, ResourceName,
+    Seconds, Tokens,
 };
 use crate::table::cascade::{BucketOwner, OwnerStamp};
 use crate::table::fresh::FreshBucket;
 use crate::table::params::Expiry;
 use crate::table::stamp::{self, Stamp};
 use crate::table::{BucketId, Item, meta};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The organisation that the sample users belong to.
 const ORGANISATION: &str = "org-1";
@@ -107,10 +107,12 @@ impl Store {
         now: EpochMs,
     ) -> Result<Vec<Item>, StoreError> {
         let levels = resolve::levels(entity, resource);
-        let stored = self
-            .levels(ns, levels.iter().map(|(_, level)| level))
-            .await?;
-        let config = |level: &Level| stored.get(level).map(|stored| &stored.config);
+        let wanted = levels.iter().map(|(_, level)| level.clone()).collect();
+        let mut stored: HashMap<Level, LevelConfig> = HashMap::new();
+        for (level, config) in self.configs(ns, &wanted).await? {
+            stored.insert(level, config?);
+        }
+        let config = |level: &Level| stored.get(level);
         let walk = Walk::over(&levels, config);
         let mut owners = self.owners(ns, &BTreeSet::from([entity.clone()])).await?;
         let owner = owners.remove(entity).transpose()?;
@@ -118,7 +120,9 @@ impl Store {
         let owner = owner.map(|owner| OwnerStamp::new(&owner, policy));
         let fallback = own_limits()?;
         let (step, limits) = walk.limits().unwrap_or((Step::System, &fallback));
-        let expiry = expiry(step, limits, now)?;
+        let expiry = Expiry::of(step, limits, now).map_err(|source| StoreError::Sample {
+            source: Box::new(source),
+        })?;
         let shard = |shard| {
             let bucket = FreshBucket {
                 id: &BucketId {
@@ -144,18 +148,6 @@ impl Store {
         *existing += usize::from(!is_new);
         Ok(is_new)
     }
-}
-
-/// Shared defaults let a bucket expire, an entity's own level does not.
-fn expiry(step: Step, limits: &LevelConfig, now: EpochMs) -> Result<Expiry, StoreError> {
-    if matches!(step, Step::Entity | Step::EntityDefault) {
-        return Ok(Expiry::Never);
-    }
-    let at = bucket_ttl(EpochSeconds(now.0 / 1000), &limits.limits);
-    let at = at.map_err(|source| StoreError::Sample {
-        source: Box::new(source),
-    })?;
-    Ok(at.map_or(Expiry::Never, Expiry::At))
 }
 
 /// The limits of a client that brings its own.

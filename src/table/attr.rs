@@ -1,6 +1,7 @@
 //! Reading and comparing attribute values. An item that does not read as the format says is an
 //! error that names the item and the attribute; it is never guessed at.
 
+use crate::model::Damage;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::HashMap;
 use thiserror::Error;
@@ -20,6 +21,15 @@ pub struct ItemError {
     pub attribute: String,
     /// What is wrong with it.
     pub problem: String,
+}
+
+impl From<ItemError> for Damage {
+    fn from(error: ItemError) -> Damage {
+        Damage {
+            item: format!("{:?} / {:?}", error.pk, error.sk),
+            problem: format!("attribute {:?} {}", error.attribute, error.problem),
+        }
+    }
 }
 
 /// A text attribute.
@@ -82,6 +92,9 @@ impl<'a> Reader<'a> {
     }
 
     /// A text, or `None` when the attribute is absent.
+    ///
+    /// # Errors
+    /// [`ItemError`] when it is no string.
     pub fn text(self, name: &str) -> Result<Option<&'a str>, ItemError> {
         match self.item.get(name) {
             None => Ok(None),
@@ -91,12 +104,18 @@ impl<'a> Reader<'a> {
     }
 
     /// A text that must be there.
+    ///
+    /// # Errors
+    /// [`ItemError`] when it is absent or no string.
     pub fn required_text(self, name: &str) -> Result<&'a str, ItemError> {
         self.text(name)?
             .ok_or_else(|| self.error(name, "is missing"))
     }
 
     /// A whole number from 0, or `None` when the attribute is absent.
+    ///
+    /// # Errors
+    /// [`ItemError`] when it is no whole number from 0.
     pub fn whole(self, name: &str) -> Result<Option<u64>, ItemError> {
         match self.item.get(name) {
             None => Ok(None),
@@ -108,12 +127,18 @@ impl<'a> Reader<'a> {
     }
 
     /// A whole number that must be there.
+    ///
+    /// # Errors
+    /// [`ItemError`] when it is absent or no whole number from 0.
     pub fn required_whole(self, name: &str) -> Result<u64, ItemError> {
         self.whole(name)?
             .ok_or_else(|| self.error(name, "is missing"))
     }
 
     /// A boolean, or `None` when the attribute is absent.
+    ///
+    /// # Errors
+    /// [`ItemError`] when it is no boolean.
     pub fn boolean(self, name: &str) -> Result<Option<bool>, ItemError> {
         match self.item.get(name) {
             None => Ok(None),
@@ -123,6 +148,9 @@ impl<'a> Reader<'a> {
     }
 
     /// A map, or `None` when the attribute is absent.
+    ///
+    /// # Errors
+    /// [`ItemError`] when it is no map.
     pub fn map(self, name: &str) -> Result<Option<&'a Item>, ItemError> {
         match self.item.get(name) {
             None => Ok(None),
@@ -132,6 +160,9 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of texts; empty when the attribute is absent.
+    ///
+    /// # Errors
+    /// [`ItemError`] when it is no list of strings.
     pub fn texts(self, name: &str) -> Result<Vec<&'a str>, ItemError> {
         match self.item.get(name) {
             None => Ok(Vec::new()),

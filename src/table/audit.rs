@@ -2,7 +2,7 @@
 
 use super::attr::{Item, number, text};
 use super::{config, keys};
-use crate::model::{EpochMs, Level, LevelConfig, NamespaceId};
+use crate::model::{EpochMs, Level, LevelConfig, NamespaceId, StoredLevel};
 use aws_sdk_dynamodb::types::AttributeValue;
 use ulid::Ulid;
 
@@ -19,7 +19,7 @@ pub struct AuditEvent<'a> {
     /// Who: the caller's ARN or the stack's id; `None` when nobody could be named.
     pub principal: Option<&'a str>,
     /// The level before; `None` for one that did not exist.
-    pub before: Option<&'a LevelConfig>,
+    pub before: Option<&'a StoredLevel>,
     /// The level after; `None` for one that was deleted.
     pub after: Option<&'a LevelConfig>,
 }
@@ -64,16 +64,20 @@ impl AuditEvent<'_> {
     }
 
     fn details(&self) -> Item {
-        [("old", self.before), ("new", self.after)]
-            .into_iter()
-            .filter_map(|(side, config)| {
-                config.map(|config| {
-                    (
-                        side.to_owned(),
-                        AttributeValue::M(config::encode_fields(config)),
-                    )
-                })
-            })
+        let old = self.before.map(|stored| {
+            let mut fields = config::encode_fields(&stored.config);
+            // What was lost cannot be told; that something was must be.
+            if let Some(damage) = &stored.damage {
+                fields.insert("unreadable".to_owned(), text(damage.to_string()));
+            }
+            ("old", fields)
+        });
+        let new = self
+            .after
+            .map(|after| ("new", config::encode_fields(after)));
+        let sides = [old, new].into_iter().flatten();
+        sides
+            .map(|(side, fields)| (side.to_owned(), AttributeValue::M(fields)))
             .collect()
     }
 }

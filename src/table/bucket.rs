@@ -1,16 +1,17 @@
-//! Bucket items: how their limits' attributes are named, and how one item is changed (TABLE "A bucket
-//! item").
+//! Bucket items: how their limits' attributes are named, and how one item is changed
+//! (docs/format.md).
 //!
 //! What a change is to be is decided elsewhere; here is only its form, in which an attribute is set or
 //! removed and never both.
 
 use super::attr::Item;
 use super::config::Condition;
+use crate::model::LimitName;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
 
 /// The limit that clients keep on every bucket for the partition's own write capacity.
-pub const RESERVED_LIMIT: &str = "wcu";
+pub const RESERVED_LIMIT: &str = LimitName::RESERVED;
 
 /// Every field a limit has on a bucket. A field that is not here is another writer's.
 const FIELDS: [&str; 15] = [

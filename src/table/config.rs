@@ -1,4 +1,4 @@
-//! Config items: one level's limits and switch (TABLE "Limits on a config item").
+//! Config items: one level's limits and switch (docs/format.md).
 
 use super::attr::{Item, ItemError, Reader, boolean, number, same_value, text};
 use super::keys;
@@ -159,6 +159,16 @@ pub fn decode(item: &Item) -> Result<LevelConfig, ItemError> {
     })
 }
 
+/// What reads of a stored level whatever else is wrong with it: what clients, too, read without
+/// looking at the rest.
+pub fn decode_sound_parts(item: &Item) -> LevelConfig {
+    LevelConfig {
+        disabled: decode_switch(item),
+        cascade: decode_cascade(item),
+        ..LevelConfig::default()
+    }
+}
+
 /// Whether the stored item is exactly what this build would write for what it declares, keys of
 /// the indexes included. Attributes outside the format are another writer's and do not count.
 pub fn is_as_written(ns: &NamespaceId, level: &Level, config: &LevelConfig, stored: &Item) -> bool {
@@ -191,7 +201,8 @@ pub struct Condition {
 const MAX_COMPARISONS: usize = 200;
 
 /// The condition that an item still holds what was read of it: each declared attribute is equal,
-/// and a switch, policy or zone that was absent is still absent.
+/// and a switch, policy or zone that was absent is still absent. Of an item that did not read, switch
+/// and policy are all that can be compared.
 pub fn unmoved(before: Option<&StoredLevel>, level: &Level) -> Condition {
     let mut condition = Condition {
         expression: "attribute_exists(PK)".to_owned(),
@@ -207,9 +218,13 @@ pub fn unmoved(before: Option<&StoredLevel>, level: &Level) -> Condition {
         .map(|(n, v)| (n, Some(v)))
         .collect();
     fields.sort_by(|a, b| a.0.cmp(&b.0));
-    for name in [DISABLED, CASCADE, ZONE, ON_UNAVAILABLE] {
+    let known: &[&str] = match before.damage {
+        None => &[DISABLED, CASCADE, ZONE, ON_UNAVAILABLE],
+        Some(_) => &[DISABLED, CASCADE],
+    };
+    for name in known {
         if !fields.iter().any(|(field, _)| field == name) {
-            fields.insert(0, (name.to_owned(), None));
+            fields.insert(0, ((*name).to_owned(), None));
         }
     }
     for (index, (name, value)) in fields.into_iter().take(MAX_COMPARISONS).enumerate() {

@@ -1,11 +1,13 @@
-//! Every key of the table, built and parsed here and nowhere else (TABLE "Items", "Indexes").
+//! Every key of the table, built and parsed here and nowhere else (docs/format.md).
 
-use crate::model::{EntityId, Level, NamespaceId, NamespaceName, Owed, ResourceName, Scope};
+use crate::model::{
+    EntityId, FanoutKind, Level, NamespaceId, NamespaceName, Owed, ResourceName, Scope,
+};
 use std::fmt;
 use thiserror::Error;
 
 /// The namespace that holds the table's own records.
-pub const RESERVED: &str = "_";
+pub const RESERVED: &str = NamespaceId::RESERVED;
 /// The index from a resource to its buckets. Projects whole items.
 pub const RESOURCE_INDEX: &str = "GSI2";
 /// The index from an entity to its buckets. Projects keys only.
@@ -16,6 +18,8 @@ pub const NAMESPACE_INDEX: &str = "GSI4";
 pub const BUCKET_SK: &str = "#STATE";
 /// What every bucket's index sort key starts with.
 pub const BUCKET_PREFIX: &str = "BUCKET#";
+/// What the sort keys of the registry entries of namespaces by name start with.
+pub const NAMESPACE_PREFIX: &str = "#NAMESPACE#";
 /// What the sort keys of pending fan-outs start with.
 pub const PENDING_PREFIX: &str = "#PROVISIONER#PENDING#";
 /// What the sort keys of the provisioner record's overflow items start with.
@@ -58,8 +62,13 @@ pub fn version() -> Key {
 pub fn namespace_by_name(name: &NamespaceName) -> Key {
     Key {
         pk: reserved_pk(),
-        sk: format!("#NAMESPACE#{name}"),
+        sk: format!("{NAMESPACE_PREFIX}{name}"),
     }
+}
+
+/// Reads a namespace's name back from the sort key of its registry entry. `None` for any other key.
+pub fn parse_namespace_sk(sk: &str) -> Option<NamespaceName> {
+    NamespaceName::parse(sk.strip_prefix(NAMESPACE_PREFIX)?).ok()
 }
 
 /// The registry entry from a namespace's id to its name.
@@ -152,6 +161,14 @@ pub fn pending(ns: &NamespaceId, owed: &Owed) -> Key {
     }
 }
 
+/// Reads back what the sort key of a pending item says is owed. `None` for any other key.
+pub fn parse_pending_sk(sk: &str) -> Option<Owed> {
+    let mut parts = sk.strip_prefix(PENDING_PREFIX)?.splitn(3, '#');
+    let kind = FanoutKind::from_stored(parts.next()?)?;
+    let level = Level::from_parts(parts.next()?, parts.next()?)?;
+    Some(Owed { level, kind })
+}
+
 /// Whom an audit event of a level is about, as its partition spells it.
 pub fn audit_subject(level: &Level) -> String {
     match level {
@@ -188,6 +205,9 @@ pub struct BucketKeyError {
     pub pk: String,
     /// Where it departs from the format.
     pub problem: String,
+    /// Whether it has not even the form of one, so that no client can have made it for a bucket. A key
+    /// with a name outside the rules has: other releases may have had other rules.
+    pub is_foreign: bool,
 }
 
 impl BucketId {
@@ -226,22 +246,30 @@ impl BucketId {
     /// # Errors
     /// [`BucketKeyError`] when the key is another namespace's or has another form.
     pub fn parse(ns: &NamespaceId, pk: &str) -> Result<BucketId, BucketKeyError> {
-        let error = |problem: String| BucketKeyError {
+        let foreign = |problem: String| BucketKeyError {
             pk: pk.to_owned(),
             problem,
+            is_foreign: true,
+        };
+        let error = |problem: String| BucketKeyError {
+            is_foreign: false,
+            ..foreign(problem)
         };
         let rest = pk
             .strip_prefix(ns.as_str())
             .and_then(|rest| rest.strip_prefix('/'))
-            .ok_or_else(|| error(format!("it does not start with {ns}/")))?
+            .ok_or_else(|| foreign(format!("it does not start with {ns}/")))?
             .strip_prefix(BUCKET_PREFIX)
-            .ok_or_else(|| error(format!("it does not continue with {BUCKET_PREFIX}")))?;
+            .ok_or_else(|| foreign(format!("it does not continue with {BUCKET_PREFIX}")))?;
         let (names, shard) = rest
             .rsplit_once('#')
-            .ok_or_else(|| error("it has no shard".to_owned()))?;
+            .ok_or_else(|| foreign("it has no shard".to_owned()))?;
         let (entity, resource) = names
             .split_once('#')
-            .ok_or_else(|| error("it has no resource".to_owned()))?;
+            .ok_or_else(|| foreign("it has no resource".to_owned()))?;
+        if shard.is_empty() || !shard.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(foreign(format!("{shard:?} is not a shard number")));
+        }
         Ok(BucketId {
             entity: EntityId::parse(entity).map_err(|e| error(e.to_string()))?,
             resource: ResourceName::parse(resource).map_err(|e| error(e.to_string()))?,

@@ -28,19 +28,47 @@ pub fn encode(name: &NamespaceName, ns: &NamespaceId, at: EpochMs) -> [Item; 2] 
     })
 }
 
-/// The id that a registry item holds; `None` when the namespace is deleted or being purged.
+/// A namespace that is on its way out: neither there nor free to be registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Departing {
+    /// Deleted. Its items are there, and can be recovered.
+    Deleted,
+    /// Its items are being removed for good.
+    Purging,
+}
+
+/// Whether a registry item, by name or by id, is of a namespace that goes. Any other status is one of a
+/// namespace that stays, as clients read it.
+///
+/// # Errors
+/// [`ItemError`] when the status does not read.
+pub fn departing(item: &Item) -> Result<Option<Departing>, ItemError> {
+    Ok(match Reader::new(item).text("status")? {
+        Some("deleted") => Some(Departing::Deleted),
+        Some("purging") => Some(Departing::Purging),
+        _ => None,
+    })
+}
+
+/// The name and the id that a registry item holds; `None` when its namespace is on its way out.
 ///
 /// # Errors
 /// [`ItemError`] when the item does not read.
-pub fn decode_id(item: &Item) -> Result<Option<NamespaceId>, ItemError> {
-    let reader = Reader::new(item);
-    if matches!(reader.text("status")?, Some("deleted" | "purging")) {
-        return Ok(None);
+pub fn decode(item: &Item) -> Result<Option<(NamespaceName, NamespaceId)>, ItemError> {
+    match departing(item)? {
+        Some(_) => Ok(None),
+        None => Ok(Some((decode_name(item)?, decode_id(item)?))),
     }
+}
+
+/// The id that a registry item holds.
+///
+/// # Errors
+/// [`ItemError`] when the item does not read.
+pub fn decode_id(item: &Item) -> Result<NamespaceId, ItemError> {
+    let reader = Reader::new(item);
     let id = reader.required_text("namespace_id")?;
-    NamespaceId::parse(id)
-        .map(Some)
-        .map_err(|e| reader.error("namespace_id", format!("does not read: {e}")))
+    NamespaceId::parse(id).map_err(|e| reader.error("namespace_id", format!("does not read: {e}")))
 }
 
 /// The name that a registry item holds.

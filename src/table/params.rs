@@ -1,5 +1,5 @@
-//! What the limits that apply to a bucket make of it: parameters, windows, schedules, expiry (TABLE
-//! "A bucket item").
+//! What the limits that apply to a bucket make of it: parameters, windows, schedules, expiry
+//! (docs/format.md).
 //!
 //! Pure: the limits are resolved, the clock is read and the bucket is loaded elsewhere. Balances are
 //! never set here; a limit that stays keeps its `tk` and `tc`.
@@ -7,7 +7,10 @@
 use super::attr::{Item, number, text};
 use super::bucket::{BucketChange, RESERVED_LIMIT, Update, limit_attr, parse_limit_attr};
 use super::schedule;
-use crate::model::{EpochMs, EpochSeconds, LevelConfig, Limit, LimitName, Recovery, Zone};
+use crate::model::resolve::Step;
+use crate::model::{
+    EpochMs, EpochSeconds, LevelConfig, Limit, LimitName, Recovery, TtlError, Zone, bucket_ttl,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -18,13 +21,29 @@ const RSCHED: &str = "rsched";
 /// A limit that has no schedule of its own on an item that has a default. Absent means the default.
 const NONE_OF_ITS_OWN: &str = "-";
 
-/// Whether a bucket expires when it is not used (ADR-136).
+/// Whether a bucket expires when it is not used: zae-limiter's ADR-136.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
     /// An entity's own level gives its limits: it stays.
     Never,
     /// Shared defaults give its limits: it goes then.
     At(EpochSeconds),
+}
+
+impl Expiry {
+    /// The expiry of a bucket that the limits of `step` apply to from `at` on.
+    ///
+    /// # Errors
+    /// [`TtlError`] names a limit that never recovers.
+    pub fn of(step: Step, config: &LevelConfig, at: EpochMs) -> Result<Expiry, TtlError> {
+        if matches!(step, Step::Entity | Step::EntityDefault) {
+            return Ok(Expiry::Never);
+        }
+        // Rounded up: a bucket that goes early comes back full.
+        let at = EpochSeconds(at.0.div_ceil(1000));
+        let expires = bucket_ttl(at, &config.limits)?;
+        Ok(expires.map_or(Expiry::Never, Expiry::At))
+    }
 }
 
 /// What every bucket with the same limits carries, the deadlines of soft stamps aside.

@@ -1,4 +1,4 @@
-//! Pending items: fan-outs that are owed, and which applies owe them (RECONCILE "Pending items").
+//! Pending items: fan-outs that are owed, and which applies owe them (docs/format.md).
 //!
 //! The shape is the Python provisioner's, so that each can finish what the other left.
 
@@ -8,18 +8,18 @@ use crate::model::{EpochMs, FanoutKind, Level, NamespaceId, Owed, Owner, Pending
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::BTreeMap;
 
+/// Since when a fan-out is owed.
+const WRITTEN: &str = "written_ms";
 /// The map from apply token to lease.
 pub const OWNERS: &str = "owners";
 /// An owner's lease within the map.
 pub const LEASE: &str = "lease";
-/// An owner's mark of a full apply within the map.
+/// An owner's mark of a full apply, within the map and on the item of the older shape.
 pub const FULL: &str = "full";
 /// The older shape: one owner, spread over the item.
 pub const SINGLE_TOKEN: &str = "token";
 /// The older shape's lease.
 pub const SINGLE_LEASE: &str = "lease_until_ms";
-/// The older shape's mark of a full apply.
-pub const SINGLE_FULL: &str = "full";
 
 /// One owner's entry.
 pub fn owner_entry(lease: EpochMs, full: bool) -> AttributeValue {
@@ -51,7 +51,7 @@ pub fn encode_new(
             "target".to_owned(),
             text(owed.level.target().unwrap_or_default()),
         ),
-        ("written_ms".to_owned(), number(at)),
+        (WRITTEN.to_owned(), number(at)),
         (OWNERS.to_owned(), AttributeValue::M(owners)),
     ])
 }
@@ -77,6 +77,30 @@ pub fn decode(item: &Item) -> Result<Pending, ItemError> {
         owed: Owed { level, kind },
         owners: owners(reader)?,
         has_map: item.contains_key(OWNERS),
+        written: reader.whole(WRITTEN)?.map(EpochMs),
+        damaged: false,
+    })
+}
+
+/// What a stored item says is owed. Where its attributes do not read, or say something else than
+/// its key, the key does: a kill switch that waits for its fan-out is not lost with its owners.
+///
+/// # Errors
+/// [`ItemError`] when the key names no fan-out either.
+pub fn decode_stored(ns: &NamespaceId, item: &Item) -> Result<Pending, ItemError> {
+    let reader = Reader::new(item);
+    let problem = match decode(item) {
+        Ok(pending) if keys::pending(ns, &pending.owed).sk == reader.sk() => return Ok(pending),
+        Ok(_) => reader.error("SK", "is not that of the fan-out which the item names"),
+        Err(error) => error,
+    };
+    let owed = keys::parse_pending_sk(reader.sk()).ok_or(problem)?;
+    Ok(Pending {
+        owed,
+        owners: BTreeMap::new(),
+        has_map: false,
+        written: None,
+        damaged: true,
     })
 }
 
@@ -110,7 +134,7 @@ fn owners(reader: Reader<'_>) -> Result<BTreeMap<String, Owner>, ItemError> {
             token.to_owned(),
             Owner {
                 lease: reader.whole(SINGLE_LEASE)?.map(EpochMs),
-                full: reader.boolean(SINGLE_FULL)?.unwrap_or(false),
+                full: reader.boolean(FULL)?.unwrap_or(false),
                 single: true,
             },
         );
@@ -149,7 +173,7 @@ pub fn claim_update(
         if owner.single {
             names.insert("#single".to_owned(), SINGLE_TOKEN.to_owned());
             names.insert("#singlelease".to_owned(), SINGLE_LEASE.to_owned());
-            names.insert("#singlefull".to_owned(), SINGLE_FULL.to_owned());
+            names.insert("#singlefull".to_owned(), FULL.to_owned());
             values.insert(":single".to_owned(), text(gone));
             conditions.push("#single = :single".to_owned());
             conditions

@@ -2,6 +2,10 @@
 //!
 //! Only its form is here: what is managed and who owns it is decided by plans and applies.
 
+mod overflow;
+
+pub use overflow::{RecordTooLarge, overflow_keys};
+
 use super::attr::{Item, ItemError, Reader, boolean, number, text, texts_of};
 use super::{audit, config, keys};
 use crate::model::{
@@ -9,14 +13,16 @@ use crate::model::{
     Switch,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
+use overflow::{
+    MOST_OVERFLOW, OVERFLOW, OVERFLOW_OF, entities_map, fits_beside, overflow_count,
+    overflow_items, split_entities,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What one item may hold before entities move to overflow items, in bytes. The table's limit is
 /// 400 KiB; the rest is room for attribute overhead.
 const ITEM_BUDGET: usize = 350 * 1024;
 
-const OVERFLOW: &str = "overflow";
-const OVERFLOW_OF: &str = "overflow_of";
 const FULL_OWED: &str = "full_owed";
 const CASCADE_PENDING: &str = "cascade_pending";
 const SWITCHES: &str = "switches";
@@ -35,7 +41,24 @@ pub struct RecordItems {
 
 /// How the record is stored. `write` names the write that stores it: its overflow items are its own,
 /// so that no other write, nor one that ends halfway, changes what a stored record is made of.
-pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord, write: &str) -> RecordItems {
+///
+/// # Errors
+/// [`RecordTooLarge`] when it manages more than its items hold.
+pub fn encode(
+    ns: &NamespaceId,
+    record: &ProvisionerRecord,
+    write: &str,
+) -> Result<RecordItems, RecordTooLarge> {
+    encode_within(ns, record, write, ITEM_BUDGET)
+}
+
+/// The record in items of at most `budget` bytes.
+fn encode_within(
+    ns: &NamespaceId,
+    record: &ProvisionerRecord,
+    write: &str,
+    budget: usize,
+) -> Result<RecordItems, RecordTooLarge> {
     let mut main = keyed(ns, &keys::provisioner(ns));
     main.insert(
         "managed_system".to_owned(),
@@ -71,8 +94,12 @@ pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord, write: &str) -> Reco
         main.insert(CASCADE_PENDING.to_owned(), encode_listed(record));
     }
     main.insert("rev".to_owned(), number(record.rev));
-    let parts = split_entities(record);
-    let spills = parts.len() > 1 || !fits_beside(record, parts.first());
+    let parts = split_entities(record, budget);
+    if parts.len() > MOST_OVERFLOW {
+        let needed = parts.len();
+        return Err(RecordTooLarge { needed });
+    }
+    let spills = parts.len() > 1 || !fits_beside(record, parts.first(), budget);
     let is_here = |level: &&Level| !spills || !matches!(level, Level::Entity(..));
     put_switches(&mut main, record, record.managed.iter().filter(is_here));
     let entities = parts.first().filter(|_| !spills).map(entities_map);
@@ -85,7 +112,7 @@ pub fn encode(ns: &NamespaceId, record: &ProvisionerRecord, write: &str) -> Reco
         Vec::new()
     };
     main.insert(OVERFLOW.to_owned(), number(overflow.len()));
-    RecordItems { main, overflow }
+    Ok(RecordItems { main, overflow })
 }
 
 fn keyed(ns: &NamespaceId, key: &keys::Key) -> Item {
@@ -95,77 +122,6 @@ fn keyed(ns: &NamespaceId, key: &keys::Key) -> Item {
         ("GSI4PK".to_owned(), text(ns.as_str())),
         ("GSI4SK".to_owned(), text(&key.pk)),
     ])
-}
-
-type Part<'a> = BTreeMap<&'a EntityId, Vec<&'a Scope>>;
-
-/// Entities in parts that each fit an item together with their switches.
-fn split_entities(record: &ProvisionerRecord) -> Vec<Part<'_>> {
-    let mut parts: Vec<Part<'_>> = Vec::new();
-    let mut used = usize::MAX;
-    for level in &record.managed {
-        let Level::Entity(entity, scope) = level else {
-            continue;
-        };
-        let cost = entity_cost(entity, scope);
-        if used.saturating_add(cost) > ITEM_BUDGET {
-            parts.push(Part::new());
-            used = 0;
-        }
-        used += cost;
-        if let Some(part) = parts.last_mut() {
-            part.entry(entity).or_default().push(scope);
-        }
-    }
-    parts
-}
-
-/// The scope in its list, the entity's name and its list when it is new, and the switch.
-fn entity_cost(entity: &EntityId, scope: &Scope) -> usize {
-    2 * scope.as_str().len() + 2 * entity.as_str().len() + 32
-}
-
-/// Whether the only part of the entities fits the record's own item, beside the resources.
-fn fits_beside(record: &ProvisionerRecord, part: Option<&Part<'_>>) -> bool {
-    let resources = record.managed.iter().filter_map(|level| match level {
-        // In its list, and the switch.
-        Level::Resource(resource) => Some(2 * resource.as_str().len() + 32),
-        _ => None,
-    });
-    let entities = part.into_iter().flatten();
-    let entities = entities.flat_map(|(entity, scopes)| {
-        let cost = |scope: &&Scope| entity_cost(entity, scope);
-        scopes.iter().map(cost)
-    });
-    resources.sum::<usize>() + entities.sum::<usize>() <= ITEM_BUDGET
-}
-
-fn entities_map(part: &Part<'_>) -> Item {
-    part.iter()
-        .map(|(entity, scopes)| {
-            let scopes = scopes.iter().map(|scope| text(scope.as_str())).collect();
-            (entity.to_string(), AttributeValue::L(scopes))
-        })
-        .collect()
-}
-
-fn overflow_items(
-    ns: &NamespaceId,
-    record: &ProvisionerRecord,
-    parts: &[Part<'_>],
-    write: &str,
-) -> Vec<Item> {
-    let item = |(index, part): (usize, &Part<'_>)| {
-        let mut item = keyed(ns, &keys::managed_overflow(ns, write, index));
-        item.insert(ENTITIES.to_owned(), AttributeValue::M(entities_map(part)));
-        let level = |entity: &EntityId, scope: &Scope| Level::Entity(entity.clone(), scope.clone());
-        let levels = part
-            .iter()
-            .flat_map(|(entity, scopes)| scopes.iter().map(|scope| level(entity, scope)));
-        put_switches(&mut item, record, levels.collect::<Vec<_>>().iter());
-        item
-    };
-    parts.iter().enumerate().map(item).collect()
 }
 
 /// The remembered switches of some levels. A record without a memory gets no attribute for one, as
@@ -211,34 +167,17 @@ fn encode_owner(owner: &ManifestOwner) -> AttributeValue {
     )
 }
 
-/// Where the overflow items of a record are.
-///
-/// # Errors
-/// [`ItemError`] when their count does not read.
-pub fn overflow_keys(ns: &NamespaceId, main: &Item) -> Result<Vec<keys::Key>, ItemError> {
-    let reader = Reader::new(main);
-    let count = reader.whole(OVERFLOW)?.unwrap_or(0);
-    if count == 0 {
-        return Ok(Vec::new());
-    }
-    let write = reader.required_text(OVERFLOW_OF)?;
-    let count = usize::try_from(count).map_err(|_| reader.error(OVERFLOW, "is out of range"))?;
-    let keys = (0..count).map(|index| keys::managed_overflow(ns, write, index));
-    Ok(keys.collect())
-}
-
 /// Reads the record back from its items.
 ///
 /// # Errors
-/// [`ItemError`] when an item does not read, or an overflow item is missing.
+/// [`ItemError`] when an item does not read, or one is missing: what it listed would otherwise be
+/// forgotten, and never be deleted.
 pub fn decode(items: &RecordItems) -> Result<ProvisionerRecord, ItemError> {
     let reader = Reader::new(&items.main);
-    let (counted, there) = (reader.whole(OVERFLOW)?.unwrap_or(0), items.overflow.len());
-    if counted != there as u64 {
-        return Err(reader.error(
-            OVERFLOW,
-            format!("counts {counted} items and {there} are there"),
-        ));
+    let (counted, found) = (overflow_count(reader)?, items.overflow.len());
+    if found != counted {
+        let problem = format!("counts {counted} items, of which {found} are there");
+        return Err(reader.error(OVERFLOW, problem));
     }
     let mut managed = BTreeSet::new();
     if reader.boolean("managed_system")?.unwrap_or(false) {

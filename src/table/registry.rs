@@ -18,6 +18,8 @@ pub struct RegistryUpdate {
     pub names: BTreeMap<String, String>,
     /// Attribute values by alias.
     pub values: BTreeMap<String, AttributeValue>,
+    /// What is wrong with an item that cannot be changed so.
+    pub expects: &'static str,
 }
 
 /// What a group of level writes changes about the registries.
@@ -57,6 +59,7 @@ impl RegistryChange {
             expression: format!("{KEEP_INDEXED} {verb} resources :resources"),
             names: BTreeMap::new(),
             values,
+            expects: "has an attribute \"resources\" that is no set of strings",
         })
     }
 
@@ -84,6 +87,7 @@ impl RegistryChange {
             expression,
             names,
             values,
+            expects: "has a count that is no number",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Access stamps on bucket items: what a client's write is conditioned on (TABLE "A bucket item").
+//! Access stamps on bucket items: what a client's write is conditioned on (docs/format.md).
 
 use super::attr::Item;
 use crate::model::{AccessMode, EpochMs};

@@ -158,8 +158,6 @@ def resets_next(asked):
 
 def answer(question):
     kind, value = question["ask"], question["of"]
-    if kind == "version":
-        return version("zae-limiter")
     if kind == "fields":
         return fields(value)
     if kind == "zone":

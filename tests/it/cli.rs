@@ -1,9 +1,14 @@
 //! The command line as a shell sees it: the real binary, in a folder of its own, with nothing of
 //! this machine's AWS configuration in its environment.
 
+mod blocked;
+mod damaged;
+mod effects;
+mod event;
 mod explain;
 mod guards;
 mod local;
+mod locked;
 mod reach;
 mod resume;
 mod signals;
@@ -17,8 +22,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// The example manifest, which the README runs.
-const EXAMPLE: &str = include_str!("../../manifests/tenant-alpha.limits.yaml");
+/// The example manifest, which the README runs: a copy, since whoever tries that edits theirs.
+const EXAMPLE: &str = include_str!("../data/manifests/tenant-alpha.limits.yaml");
 
 /// A folder with the example manifest in `manifests/`.
 struct Shell {

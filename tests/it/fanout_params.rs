@@ -252,6 +252,19 @@ async fn a_deleted_and_an_emptied_level_fall_back_and_the_bucket_expires_again()
 }
 
 #[tokio::test]
+async fn an_expiry_is_rounded_up_to_a_whole_second() {
+    let world = world_of_alice().await;
+    world.clock.advance(250);
+    let own = "entities: { alice: { resources: { gpt-4: { limits: { rpm: { capacity: 5 } } } } } }";
+    after_apply(&world, own).await;
+    let shared = "resources: { gpt-4: { limits: { rpm: { capacity: 9 } } } }";
+    let changed = after_apply(&world, shared).await;
+    // 1.25 s after the beginning: World::apply has moved the clock by one more.
+    let ttl = format!("ttl = {}", NOW_S + 2 + 7 * 60);
+    assert_eq!(changed, ["b_rpm_cp = 9000", "b_rpm_ra = 9000", &ttl]);
+}
+
+#[tokio::test]
 async fn the_system_applies_last_and_where_nothing_applies_the_bucket_is_left_alone() {
     let world = world_of_alice().await;
     let system = "system: { limits: { rpm: { capacity: 9 } } }\n";

@@ -214,7 +214,7 @@ async fn a_fan_out_that_fails_keeps_no_later_full_apply_from_being_whole() {
     let (embedded, manifest) = drifted().await;
     let world = World::before_first_use(embedded.client());
     let mut broken = world.item("BUCKET#user-0#gpt-4#0", "#STATE").await;
-    let pk = crate::world::s(&format!("{}/BUCKET#broken", world.ns));
+    let pk = crate::world::s(&format!("{}/BUCKET#not one#gpt-4#0", world.ns));
     broken.insert("PK".to_owned(), pk);
     world.put(broken).await;
     for _ in 0..2 {

@@ -1,5 +1,6 @@
 //! Acquires in flight: buckets that appear, or are written from old config, while a fan-out runs.
 
+use crate::bucket_items::{level, store_level};
 use crate::transport::{Layer, Request, over};
 use crate::world::{World, manifest};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -11,8 +12,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use zae_limits::fanout::Settings;
-use zae_limits::model::ManifestOwner;
+use zae_limits::fanout::{Fanouts, Settings};
+use zae_limits::model::{FanoutKind, ManifestOwner, Owed};
 use zae_limits::plan::{PlanOptions, Policy};
 use zae_limits::reconcile::{self, ApplyOptions};
 use zae_limits::report::ApplyReport;
@@ -121,4 +122,37 @@ async fn a_stamp_that_an_old_resolution_overwrote_is_mended() {
 async fn a_reading_pass_that_finds_everything_right_writes_nothing() {
     let (_, report) = disabled_while(usize::MAX, SETTLE, &[]).await;
     assert_eq!(report.stamped, 1);
+}
+
+#[tokio::test]
+async fn a_fan_out_that_its_level_cannot_owe_is_done_and_touches_nothing() {
+    let world = World::new().await;
+    let limits = manifest(
+        "resources: { gpt-4: { disabled: true, cascade: true, limits: { rpm: { capacity: 9, soft: true } } } }",
+    );
+    let resource = level("resource", "gpt-4");
+    store_level(&world, &resource, &limits.levels()[&resource]).await;
+    world.bucket("alice", "gpt-4", 0, &[]).await;
+    let before = world.dump().await;
+    let settings = Settings {
+        settle: SETTLE,
+        ..Settings::default()
+    };
+    let fanouts = Fanouts::new(&world.store, &world.ns, &world.clock, &settings, &());
+    for (kind, level) in [
+        (FanoutKind::Access, level("system", "")),
+        (FanoutKind::Cascade, level("system", "")),
+        (FanoutKind::Params, level("system", "")),
+        (FanoutKind::Params, resource.clone()),
+        (FanoutKind::Soft, level("entity", "alice/gpt-4")),
+    ] {
+        let outcomes = fanouts
+            .run([&Owed { level, kind }], world.clock.now())
+            .await;
+        assert!(
+            outcomes.iter().all(|outcome| outcome.has_landed()),
+            "{outcomes:?}"
+        );
+        assert_eq!(world.dump().await, before, "{outcomes:?}");
+    }
 }

@@ -1,12 +1,23 @@
 //! The one integration-test binary: a list of its modules.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test fails by a panic, and says what it skips"
+)]
+
 mod bucket_items;
 mod calendar;
 #[cfg(unix)]
 mod cli;
 mod crash;
 mod cron;
+mod damaged;
 mod deadline;
+mod deploy;
 mod differential;
 mod explain;
 mod fanout_cascade;
@@ -17,6 +28,7 @@ mod fixture;
 mod full;
 mod gate;
 mod in_flight;
+mod interop;
 mod lambda;
 mod layers;
 mod manifest;
@@ -24,6 +36,7 @@ mod moved;
 mod pending;
 mod plan;
 mod property;
+mod python;
 mod record;
 mod scenario;
 mod schedule;
@@ -33,6 +46,7 @@ mod store_connect;
 mod store_create;
 mod store_embedded;
 mod table;
+mod templates;
 mod transport;
 mod ttl;
 mod unwritten;

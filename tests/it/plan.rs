@@ -19,6 +19,7 @@ fn applied(manifest: &Manifest) -> State {
         config: Clone::clone(config),
         as_written: true,
         registered: true,
+        damage: None,
     };
     let switches = manifest.levels().iter();
     let switches = switches.filter_map(|(level, config)| Some((level.clone(), config.disabled?)));
@@ -38,7 +39,7 @@ fn applied(manifest: &Manifest) -> State {
             .iter()
             .map(|(l, config)| (l.clone(), stored(config)))
             .collect(),
-        pending: Vec::new(),
+        ..State::default()
     }
 }
 

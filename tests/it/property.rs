@@ -5,8 +5,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use zae_limits::manifest::Manifest;
-use zae_limits::model::resolve::access;
-use zae_limits::model::{AccessMode, Level, LevelConfig, Switch};
+use zae_limits::model::{Level, LevelConfig, Switch};
 use zae_limits::plan::PlanOptions;
 
 const ENTITIES: [&str; 3] = ["alice", "bob", "carol"];
@@ -86,15 +85,18 @@ fn demanded(declared: &Declared, entity: &str, resource: &str) -> &'static str {
             .copied()
             .flatten()
     };
-    let resolved = access(
-        switch("entity", format!("{entity}/{resource}")),
-        switch("entity", format!("{entity}/_default_")),
-        switch("resource", resource.to_owned()),
-    );
-    match resolved.mode {
-        AccessMode::Disabled => "disabled",
-        AccessMode::Bypass => "bypass",
-        AccessMode::Enforce => "enforce",
+    // Written out and not asked of the library: the most specific level that sets a switch decides.
+    let mut decides = switch("entity", format!("{entity}/{resource}"));
+    if decides.is_none() {
+        decides = switch("entity", format!("{entity}/_default_"));
+    }
+    if decides.is_none() {
+        decides = switch("resource", resource.to_owned());
+    }
+    match decides {
+        Some(Switch::Disabled) => "disabled",
+        Some(Switch::Bypass) => "bypass",
+        Some(Switch::Enabled) | None => "enforce",
     }
 }
 

@@ -3,8 +3,11 @@
 
 use crate::world::{Item, NOW, World, n, s};
 use aws_sdk_dynamodb::types::AttributeValue;
+use zae_limits::model::EpochMs;
 
-const EXAMPLE: &str = include_str!("../../manifests/tenant-alpha.limits.yaml");
+const EXAMPLE: &str = include_str!("../data/manifests/tenant-alpha.limits.yaml");
+/// Within a second: an expiry is rounded up to a whole one.
+const SEEDED_AT: EpochMs = EpochMs(NOW.0 + 250);
 
 /// An item of the namespace, by the rest of its keys.
 async fn item(world: &World, pk: &str, sk: &str) -> Item {
@@ -29,7 +32,11 @@ async fn seeded() -> World {
         .split_once("namespace: tenant-alpha")
         .expect("the namespace");
     world.apply(levels).await;
-    world.store.seed(&world.ns, NOW).await.expect("seeded");
+    world
+        .store
+        .seed(&world.ns, SEEDED_AT)
+        .await
+        .expect("seeded");
     world
 }
 
@@ -52,7 +59,7 @@ async fn an_entity_is_as_a_client_creates_it() {
         ("name", s("user-123")),
         ("parent_id", s("org-1")),
         ("cascade", AttributeValue::Bool(true)),
-        ("pgen", n(NOW.0)),
+        ("pgen", n(SEEDED_AT.0)),
         ("metadata", AttributeValue::M(Item::new())),
         ("created_at", s("2027-01-15T08:00:00Z")),
     ]);
@@ -81,11 +88,11 @@ async fn a_bucket_is_as_a_client_creates_it() {
         ("resource", s("gpt-4")),
         ("shard_count", n(2)),
         ("cascade", AttributeValue::Bool(false)),
-        ("pgen", n(NOW.0)),
+        ("pgen", n(SEEDED_AT.0)),
         ("pinc", meta["pinc"].clone()),
-        ("rf", n(NOW.0)),
+        ("rf", n(SEEDED_AT.0)),
         // Seven times 90 s: what tpm takes to fill.
-        ("ttl", n(NOW.0 / 1000 + 630)),
+        ("ttl", n(SEEDED_AT.0 / 1000 + 1 + 630)),
         ("b_rpm_tk", n(499_000)),
         ("b_rpm_cp", n(1_000_000)),
         ("b_rpm_ra", n(1_000_000)),

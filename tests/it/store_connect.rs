@@ -72,15 +72,18 @@ async fn a_host_that_does_not_exist_is_one_line() {
     insta::assert_snapshot!(error.to_string().replace(&reason, "REASON"), @"could not read the version record: the endpoint cannot be reached (REASON): check the network, the region and the endpoint URL");
 }
 
-#[tokio::test]
-async fn something_that_is_not_dynamodb_is_one_line() {
+/// An endpoint that answers every request with the same head and body.
+async fn answering(head: &'static str, body: &'static str) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
         .expect("bind");
     let url = format!("http://{}", listener.local_addr().expect("address"));
+    let length = body.len();
+    let page =
+        format!("HTTP/1.1 {head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
     tokio::spawn(async move {
-        let page = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
         while let Ok((mut stream, _)) = listener.accept().await {
+            let page = page.clone();
             tokio::spawn(async move {
                 let mut request = vec![0; 4096];
                 drop(tokio::io::AsyncReadExt::read(&mut stream, &mut request).await);
@@ -88,7 +91,92 @@ async fn something_that_is_not_dynamodb_is_one_line() {
             });
         }
     });
-    insta::assert_snapshot!(first_read(&client_of(&url)).await, @r#"could not read the version record: the request or its answer is not DynamoDB's (Error at offset 0: unexpected token 'h'. Expected one of '{', '[', '"', 'null', 'true', 'false', <number>): check the endpoint URL"#);
+    url
+}
+
+#[tokio::test]
+async fn a_server_error_of_dynamodb_is_told_from_an_endpoint_that_is_something_else() {
+    const HTML: &str = "<html><body>It works!</body></html>";
+    let amz = "content-type: application/x-amz-json-1.0";
+    let html = "content-type: text/html; charset=utf-8";
+    let internal =
+        r#"{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError","message":"no"}"#;
+    let (run, check) = (
+        "wait and run it again",
+        "check the endpoint URL and any proxy on the way",
+    );
+    let is_not = |status: u16, content: &str, remedy: &str| {
+        format!(
+            "URL answered HTTP {status} with {content}, which is no answer of DynamoDB: {remedy}"
+        )
+    };
+    let either = format!("{run}, or {check}");
+    let failed = |what: &str| format!("DynamoDB failed (HTTP {what}) after every retry: {run}");
+    let text_html = "text/html; charset=utf-8";
+    for (status, header, body, expected, is_transient) in [
+        (
+            "500 Error",
+            amz,
+            internal,
+            failed("500, InternalServerError"),
+            true,
+        ),
+        ("503 Error", amz, "", failed("503"), true),
+        (
+            "500 Error",
+            "x-amzn-RequestId: 1",
+            HTML,
+            failed("500"),
+            true,
+        ),
+        (
+            "500 Error",
+            html,
+            HTML,
+            is_not(500, text_html, &either),
+            true,
+        ),
+        (
+            "502 Bad Gateway",
+            html,
+            HTML,
+            is_not(502, text_html, &either),
+            true,
+        ),
+        ("200 OK", html, HTML, is_not(200, text_html, check), false),
+        (
+            "404 Not Found",
+            html,
+            HTML,
+            is_not(404, text_html, check),
+            false,
+        ),
+        ("407 Proxy", html, "", is_not(407, text_html, check), false),
+        (
+            "200 OK",
+            "server: x",
+            "hello",
+            is_not(200, "no content type", check),
+            false,
+        ),
+        (
+            "403 Forbidden",
+            "content-type: a\tb",
+            "",
+            is_not(403, "ab", check),
+            false,
+        ),
+    ] {
+        let url = answering(format!("{status}\r\n{header}").leak(), body).await;
+        let error = first_read(&client_of(&url)).await.at(&rate_limits_at(&url));
+        let said = error.to_string().replace(&url, "URL");
+        assert_eq!(
+            said,
+            format!("could not read the version record: {expected}"),
+            "{status} {header}"
+        );
+        assert_eq!(error.is_transient(), is_transient, "{status} {header}");
+    }
 }
 
 #[tokio::test]
@@ -166,6 +254,24 @@ async fn a_missing_region_is_one_line() {
     }
 }
 
+/// The SDK would panic over it, and cannot be told that it was not given.
+#[tokio::test]
+async fn an_endpoint_that_the_environment_sets_to_nothing_is_one_line() {
+    let variables = [
+        ("AWS_REGION", "eu-central-1"),
+        ("AWS_ENDPOINT_URL", ""),
+        ("AWS_ACCESS_KEY_ID", "any"),
+        ("AWS_SECRET_ACCESS_KEY", "any"),
+    ];
+    if alone(
+        "an_endpoint_that_the_environment_sets_to_nothing_is_one_line",
+        &variables,
+    ) {
+        let error = Connection::default().open().await.expect_err("no endpoint");
+        insta::assert_snapshot!(error, @r#"the endpoint URL "" is none: write one such as http://127.0.0.1:8000, or leave it out"#);
+    }
+}
+
 #[tokio::test]
 async fn a_profile_that_does_not_exist_is_one_line() {
     let variables = [
@@ -221,5 +327,13 @@ async fn what_the_caller_chose_wins_over_the_environment() {
         );
         put(&open.client, "a", 1).await;
         assert!(get(&embedded.client(), "a").await.is_some());
+    }
+}
+
+#[test]
+fn an_error_of_the_store_names_no_flag_of_the_command_line() {
+    // The function says the same, and has none.
+    for error in [StoreError::RegionMissing, StoreError::CredentialsMissing] {
+        assert!(!error.to_string().contains("--"), "{error}");
     }
 }

@@ -445,7 +445,9 @@ fn a_pending_item_reads_back_in_both_shapes() {
         Pending {
             owed: a_pending(),
             owners: BTreeMap::from([("token-a".into(), owner)]),
-            has_map: true
+            has_map: true,
+            written: Some(EpochMs(4)),
+            damaged: false,
         }
     );
 
@@ -467,7 +469,9 @@ fn a_pending_item_reads_back_in_both_shapes() {
         Pending {
             owed: a_pending(),
             owners: BTreeMap::from([("token-b".into(), owner)]),
-            has_map: false
+            has_map: false,
+            written: Some(EpochMs(4)),
+            damaged: false,
         }
     );
 }
@@ -487,6 +491,8 @@ fn only_shares_of_applies_that_are_gone_are_taken_over() {
         owed: a_pending(),
         owners,
         has_map: true,
+        written: None,
+        damaged: false,
     };
     let update = pending::claim_update(&shared, "mine", EpochMs(200), false, EpochMs(100));
     assert_eq!(update.expression, "SET #o.#me = :entry REMOVE #o.#t0");
@@ -524,7 +530,7 @@ fn a_record_reads_back_with_its_memory() {
         cascade_pending: [level("resource", "gpt-4")].into(),
         rev: 3,
     };
-    let items = record::encode(&ns(), &record, "w");
+    let items = record::encode(&ns(), &record, "w").expect("it fits");
     assert_eq!(items.overflow, Vec::<Item>::new());
     let entities = item(&[("u", AttributeValue::L(vec![s("_default_"), s("gpt-4")]))]);
     assert_eq!(
@@ -555,7 +561,7 @@ fn a_record_of_a_hundred_thousand_entities_fits_its_items() {
         rev: 1,
         ..ProvisionerRecord::default()
     };
-    let items = record::encode(&ns(), &record, "w");
+    let items = record::encode(&ns(), &record, "w").expect("it fits");
     let keys = record::overflow_keys(&ns(), &items.main).expect("they read");
     assert!(keys.len() > 10, "{}", keys.len());
     let stored = items.overflow.iter().map(|item| item["SK"].clone());
@@ -575,12 +581,14 @@ fn a_record_whose_overflow_is_not_all_there_does_not_read() {
         managed: managed.collect(),
         ..ProvisionerRecord::default()
     };
-    let mut items = record::encode(&ns(), &record, "w");
+    let mut items = record::encode(&ns(), &record, "w").expect("it fits");
     assert_eq!(items.overflow.len(), 5);
     items.overflow.pop();
     let error = record::decode(&items).expect_err("one is missing");
     assert!(
-        error.to_string().contains("counts 5 items and 4 are there"),
+        error
+            .to_string()
+            .contains("counts 5 items, of which 4 are there"),
         "{error}"
     );
 }
@@ -593,7 +601,7 @@ fn entities_that_would_fit_alone_leave_the_item_to_many_resources() {
         managed: entities.chain(resources).collect(),
         ..ProvisionerRecord::default()
     };
-    let items = record::encode(&ns(), &record, "w");
+    let items = record::encode(&ns(), &record, "w").expect("it fits");
     assert_eq!(items.overflow.len(), 1);
     assert_eq!(record::decode(&items).expect("it reads"), record);
 }
@@ -603,7 +611,7 @@ fn what_an_older_python_provisioner_lists_as_owed_is_read_and_kept() {
     let entry = |kind: &str, target: &str| {
         AttributeValue::M(item(&[("level", s(kind)), ("target", s(target))]))
     };
-    let mut items = record::encode(&ns(), &ProvisionerRecord::default(), "w");
+    let mut items = record::encode(&ns(), &ProvisionerRecord::default(), "w").expect("it fits");
     let listed = vec![entry("entity", "u/gpt-4"), entry("resource", "gpt-4")];
     let listed = AttributeValue::L(listed);
     items
@@ -612,7 +620,7 @@ fn what_an_older_python_provisioner_lists_as_owed_is_read_and_kept() {
     let read = record::decode(&items).expect("it reads");
     let levels = [level("resource", "gpt-4"), level("entity", "u/gpt-4")];
     assert_eq!(read.cascade_pending, levels.into());
-    let again = record::encode(&ns(), &read, "w").main;
+    let again = record::encode(&ns(), &read, "w").expect("it fits").main;
     let count = again["cascade_pending"].as_l().expect("a list").len();
     assert_eq!(count, 2);
     items.main.insert(

@@ -535,20 +535,4 @@ mod tests {
             @"could not stamp a bucket: still throttled after every retry (ProvisionedThroughputExceededException): wait and run it again, or raise the capacity of the table"
         );
     }
-
-    #[tokio::test]
-    async fn latency_delays_every_request() {
-        let client = Embedded::client_over(over(
-            database().await.http_client(),
-            Latency(Duration::from_millis(40)),
-        ));
-        let started = tokio::time::Instant::now();
-        put(&client, "a").await.expect("put");
-        assert!(exists(&client, "a").await);
-        assert!(
-            started.elapsed() >= Duration::from_millis(80),
-            "{:?}",
-            started.elapsed()
-        );
-    }
 }

@@ -1,4 +1,4 @@
-//! When a bucket that follows shared defaults expires: the horizons of ADR-136, row by row.
+//! When a bucket that follows shared defaults expires: the horizons of zae-limiter's ADR-136, row by row.
 
 use std::collections::BTreeMap;
 use zae_limits::model::{

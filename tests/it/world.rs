@@ -1,4 +1,4 @@
-//! A world to try applies in: an embedded table, a clock, and eyes on every stored byte.
+//! A world to try applies in: a table, a clock, and eyes on every stored byte.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -23,7 +23,10 @@ pub type Dump = BTreeMap<(String, String), Item>;
 /// When every world begins.
 pub const NOW: EpochMs = EpochMs(1_800_000_000_000);
 
-/// One embedded table with one namespace.
+/// The variable that names the endpoint of another DynamoDB: there every world is then that [`World::new`] makes.
+pub const ENGINE: &str = "ZAE_LIMITS_ENGINE";
+
+/// One table with one namespace.
 pub struct World {
     pub store: Store,
     pub client: Client,
@@ -32,25 +35,35 @@ pub struct World {
 }
 
 impl World {
-    /// A fresh table with the namespace `tenant-alpha`.
+    /// A fresh table with the namespace `tenant-alpha`, on the engine that [`ENGINE`] names, else in memory.
     pub async fn new() -> World {
+        if let Ok(host) = std::env::var(ENGINE) {
+            let client = crate::fixture::client_of(&host);
+            let table = format!(
+                "rate-limits-{}",
+                ulid::Ulid::from_parts(NOW.0, rand::random())
+            );
+            let mut world = World::before_first_use(client.clone());
+            world.store = Store::new(client, Place { table, host });
+            return world.founded().await;
+        }
         let embedded = Embedded::memory().expect("an embedded database");
         World::over(embedded.client()).await
     }
 
     /// A world whose requests go through a client.
     pub async fn over(client: Client) -> World {
-        let world = World::before_first_use(client);
-        world
-            .store
-            .create(world.clock.now())
-            .await
-            .expect("a table");
+        World::before_first_use(client).founded().await
+    }
+
+    /// Makes the table and the namespace.
+    async fn founded(self) -> World {
+        self.store.create(self.clock.now()).await.expect("a table");
         let name = NamespaceName::parse("tenant-alpha").expect("a name");
-        for item in namespace::encode(&name, &world.ns, NOW) {
-            world.put(item).await;
+        for item in namespace::encode(&name, &self.ns, NOW) {
+            self.put(item).await;
         }
-        world
+        self
     }
 
     /// A world whose table may be missing.

@@ -44,12 +44,13 @@ pub(in crate::cli) fn text(
     };
     let _ = write!(out, "\n{access}\n");
     write_steps(&mut out, &explanation.access.steps, &switch_text, colours);
-    let limits = match explanation.limits.winner {
-        Some(step) => format!(
+    let limits = match (explanation.limits.winner, &explanation.limits.unreadable) {
+        (Some(step), _) => format!(
             "Limits: those of {}",
             step_text(&explanation.limits.steps, step)
         ),
-        None => "Limits: none, no level defines any".to_owned(),
+        (None, Some(damage)) => format!("Limits: unknown, {}", safe(&unreadable(damage))),
+        (None, None) => "Limits: none, no level defines any".to_owned(),
     };
     let _ = write!(out, "\n{}\n", paint::HEADING.when(colours, &limits));
     write_steps(&mut out, &explanation.limits.steps, &limits_text, colours);
@@ -103,6 +104,8 @@ fn write_steps(
             Part::Decides => ("=", "decides"),
             Part::Overruled => ("-", "overruled"),
             Part::Silent => (" ", ""),
+            Part::Unreadable => ("!", "may decide"),
+            Part::Unknown => ("?", "may be overruled"),
         };
         let value = safe(&value(step));
         let line = format!(
@@ -111,7 +114,10 @@ fn write_steps(
         );
         let line = match step.part {
             Part::Decides => paint::ADDED.when(colours, line.trim_end()),
-            Part::Overruled | Part::Silent => paint::QUIET.when(colours, line.trim_end()),
+            Part::Unreadable => paint::DANGER.when(colours, line.trim_end()),
+            Part::Overruled | Part::Silent | Part::Unknown => {
+                paint::QUIET.when(colours, line.trim_end())
+            }
         };
         let _ = writeln!(out, "  {line}");
     }
@@ -133,12 +139,17 @@ fn limits_text(step: &StepReport) -> String {
 }
 
 fn silent_text(step: &StepReport) -> String {
-    if step.stored {
-        "says nothing"
-    } else {
-        "not stored"
+    match (step.part, step.stored) {
+        (Part::Unreadable, _) => "cannot be read",
+        (_, true) => "says nothing",
+        (_, false) => "not stored",
     }
     .to_owned()
+}
+
+/// Why nobody can tell which limits apply, and what to do.
+fn unreadable(damage: &str) -> String {
+    format!("{damage}: correct or delete the item, or apply a manifest that declares the level")
 }
 
 /// What happens to requests, and who says so.
@@ -237,6 +248,8 @@ pub(in crate::cli) fn markdown(explanation: &Explanation, namespace: &str, now: 
                 Part::Decides => "**decides**",
                 Part::Overruled => "overruled",
                 Part::Silent => "",
+                Part::Unreadable => "**may decide**",
+                Part::Unknown => "may be overruled",
             };
             let (name, value) = (code(&level_text(&step.name)), code(&value(step)));
             out.push_str(&row(&[&name, &value, part]));
@@ -245,6 +258,10 @@ pub(in crate::cli) fn markdown(explanation: &Explanation, namespace: &str, now: 
     };
     table("access", &explanation.access.steps, switch_text);
     table("limits", &explanation.limits.steps, limits_text);
+    if let Some(damage) = &explanation.limits.unreadable {
+        let damage = safe_markdown(&unreadable(damage));
+        let _ = write!(out, "**Limits:** unknown, {damage}\n\n");
+    }
     now::write_markdown(&mut out, &explanation.limits);
     let cascade = safe_markdown(&cascade_sentence(&explanation.cascade));
     let _ = writeln!(out, "**Cascade:** {cascade}");

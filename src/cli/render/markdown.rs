@@ -110,6 +110,10 @@ pub(in crate::cli) fn apply(report: &ApplyReport) -> String {
     if report.full_resumed {
         let _ = write!(out, "\n{}\n", text::FULL_RESUMED);
     }
+    let foreign = report.fanouts.iter().flat_map(|f| &f.foreign_samples);
+    for sample in foreign {
+        let _ = write!(out, "\n- no bucket, left alone: {}", safe(sample));
+    }
     for error in &report.errors {
         let _ = write!(out, "\n- {}", safe(error));
     }

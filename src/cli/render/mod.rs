@@ -9,4 +9,5 @@ mod now;
 pub(super) mod paint;
 pub(super) mod resume;
 pub(super) mod rows;
+pub(super) mod snippet;
 pub(super) mod text;

@@ -3,7 +3,7 @@
 use crate::affected::Affected;
 use crate::model::FanoutKind;
 use crate::plan::{Danger, Difference};
-use crate::report::{ChangeReport, KeptReport, LevelName, PlanReport};
+use crate::report::{ChangeReport, KeptReport, LevelName, PlanReport, UnreadableReport};
 use serde_json::Value;
 
 /// What kind of thing a row says. The marker says it without colour.
@@ -51,7 +51,13 @@ pub(in crate::cli) struct Row {
 pub(in crate::cli) fn rows(plan: &PlanReport) -> Vec<Row> {
     let mut changes: Vec<&ChangeReport> = plan.changes.iter().collect();
     changes.sort_by_key(|change| order(&change.name));
+    let unreadable = |change: &ChangeReport| {
+        let mut items = plan.unreadable.iter();
+        items.any(|item| item.name.as_ref() == Some(&change.name))
+    };
+    let rows_of = |change| rows_of(change, unreadable(change));
     let mut rows: Vec<Row> = changes.into_iter().flat_map(rows_of).collect();
+    rows.extend(plan.unreadable.iter().map(unreadable_row));
     rows.sort_by_key(|row| row.marker != Marker::Danger);
     rows.extend(plan.kept.iter().map(kept));
     rows
@@ -81,7 +87,18 @@ fn kept(kept: &KeptReport) -> Row {
     }
 }
 
-fn rows_of(change: &ChangeReport) -> Vec<Row> {
+fn unreadable_row(item: &UnreadableReport) -> Row {
+    let level = item.name.as_ref().map(level_text);
+    Row {
+        marker: Marker::Danger,
+        level: level.unwrap_or_else(|| "pending fan-out".to_owned()),
+        change: "what is stored cannot be read".to_owned(),
+        note: format!("item {}: {}; {}", item.item, item.problem, item.remedy),
+    }
+}
+
+/// `unreadable`: nobody can tell what is stored.
+fn rows_of(change: &ChangeReport, unreadable: bool) -> Vec<Row> {
     let row = |marker, change_text: String, note: String| Row {
         marker,
         level: level_text(&change.name),
@@ -113,6 +130,14 @@ fn rows_of(change: &ChangeReport) -> Vec<Row> {
                 format!("deleted, was {}", summary.join(", "))
             };
             rows.push(row(Marker::Removed, text, other_note(change)));
+        }
+        "update" if unreadable => {
+            let summary = level_summary(&change.after, change.dangers.is_empty());
+            let text = match summary.is_empty() {
+                true => "written anew: declares nothing".to_owned(),
+                false => format!("written anew: {}", summary.join(", ")),
+            };
+            rows.push(row(Marker::Changed, text, other_note(change)));
         }
         _ => rows.extend(updates(change, &row)),
     }

@@ -2,7 +2,7 @@
 
 use super::paint::{self, Paint};
 use super::rows::{Marker, Row, counted, grouped, level_text, rows};
-use crate::model::FanoutKind;
+use crate::model::{AccessMode, FanoutKind, Scope};
 use crate::report::{ApplyReport, FanoutReport, OwedReport, PlanReport, Status};
 use std::fmt::Write;
 
@@ -66,7 +66,13 @@ fn header(plan: &PlanReport, host: &str, colours: bool) -> String {
         }
     }
     if counts.is_empty() {
-        counts.push("no changes".to_owned());
+        counts.push(match plan.fanouts_to_run() {
+            0 => "no changes".to_owned(),
+            run => {
+                let run = counted(run as u64, "fan-out", "fan-outs");
+                format!("no level changes; {run} will run")
+            }
+        });
     }
     counts.push(format!("{} unchanged", grouped(plan.unchanged as u64)));
     let name = paint::HEADING.when(colours, &safe(&plan.namespace));
@@ -204,6 +210,9 @@ pub(in crate::cli) fn write_fanout(
     for sample in &fanout.samples {
         let _ = write!(text, "\n      {}", safe(sample));
     }
+    for sample in &fanout.foreign_samples {
+        let _ = write!(text, "\n      no bucket, left alone: {}", safe(sample));
+    }
 }
 
 fn fanout_line(fanout: &FanoutReport, effect: &str, verbose: bool) -> String {
@@ -224,6 +233,10 @@ fn fanout_line(fanout: &FanoutReport, effect: &str, verbose: bool) -> String {
     }
     if fanout.failed > 0 {
         let _ = write!(line, ", {} could not be written", grouped(fanout.failed));
+    }
+    if fanout.foreign > 0 {
+        let items = counted(fanout.foreign, "item", "items");
+        let _ = write!(line, ", {items} in the index that cannot be a bucket");
     }
     if !fanout.landed {
         let _ = write!(line, " ({})", safe(&fanout.ended));
@@ -248,20 +261,38 @@ pub(in crate::cli) fn fanout_effect(report: &ApplyReport, fanout: &FanoutReport)
         .changes
         .iter()
         .find(|change| change.name == fanout.owed.name);
-    let switch = change.map(|change| change.after.get("disabled"));
     // An entity's `_default_` stamps every bucket from that bucket's own resolution.
-    let mixed = fanout
-        .owed
-        .name
-        .target
-        .as_deref()
-        .is_some_and(|t| t.ends_with("/_default_"));
-    match switch {
-        _ if mixed => format!("{buckets} stamped"),
-        Some(Some(value)) if value == true => format!("stopped {buckets}"),
-        Some(Some(value)) if value == "bypass" => format!("bypassed the limits of {buckets}"),
-        Some(Some(_)) => format!("enabled {buckets}"),
-        Some(None) => format!("{buckets} follow the next level again"),
-        None => format!("{buckets} stamped"),
+    let target = fanout.owed.name.target.as_deref();
+    let mixed = target
+        .and_then(|target| target.split_once('/'))
+        .is_some_and(|(_, scope)| scope == Scope::DEFAULT);
+    match change.map(|change| change.after.get("disabled")) {
+        Some(Some(value)) if !mixed && value == true => format!("stopped {buckets}"),
+        Some(Some(value)) if !mixed && value == "bypass" => {
+            format!("bypassed the limits of {buckets}")
+        }
+        Some(Some(_)) if !mixed => format!("enabled {buckets}"),
+        Some(None) if !mixed => {
+            let follow = counted(fanout.stamped, "bucket follows", "buckets follow");
+            format!("{follow} the next level again")
+        }
+        _ => modes_text(fanout),
+    }
+}
+
+/// `stopped 3 buckets, let 1 bucket through`: what the stamps say, whatever the level does.
+fn modes_text(fanout: &FanoutReport) -> String {
+    let said = fanout.modes.iter().map(|(mode, count)| {
+        let buckets = counted(*count, "bucket", "buckets");
+        match mode {
+            AccessMode::Disabled => format!("stopped {buckets}"),
+            AccessMode::Bypass => format!("bypassed the limits of {buckets}"),
+            AccessMode::Enforce => format!("let {buckets} through"),
+        }
+    });
+    let said: Vec<String> = said.collect();
+    match said.is_empty() {
+        true => format!("{} stamped", counted(fanout.stamped, "bucket", "buckets")),
+        false => said.join(", "),
     }
 }

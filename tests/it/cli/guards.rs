@@ -28,6 +28,16 @@ fn an_empty_manifest_is_refused_with_the_flag_that_allows_it() {
     let refused = shell.run("--local apply -f empty.limits.yaml --yes");
     assert_eq!(refused.code, 3);
     insta::assert_snapshot!(refused.stderr, @r#"error: tenant-alpha: refused: the manifest declares nothing, and the namespace manages 7 levels: all would be deleted; allow it with --allow-empty"#);
+    // Once, and on the stream of errors; the answer is the plan.
+    assert!(refused.stdout.contains("7 to delete"), "{refused:?}");
+    for line in [
+        "--local apply -f empty.limits.yaml --yes",
+        "--local apply -f empty.limits.yaml --yes -o markdown",
+    ] {
+        let refused = shell.run(line);
+        assert!(!refused.stdout.contains("refuses"), "{refused:?}");
+        assert_eq!(refused.stderr.matches("refused").count(), 1, "{refused:?}");
+    }
     let planned = shell.ok("--local plan -f empty.limits.yaml");
     insta::assert_snapshot!(planned.stdout);
     let document = shell.json("--local apply -f empty.limits.yaml --yes", 3);
@@ -38,6 +48,19 @@ fn an_empty_manifest_is_refused_with_the_flag_that_allows_it() {
     );
     assert_eq!(document["plans"][0]["deleted"], 7);
     shell.ok("--local apply -f empty.limits.yaml --yes --allow-empty --settle 0");
+}
+
+#[test]
+fn one_level_is_one() {
+    let shell = Shell::new();
+    shell.write(
+        "a.yaml",
+        "namespace: a\nresources: { gpt-4: { disabled: true } }\n",
+    );
+    shell.ok("--local apply -f a.yaml --yes --settle 0");
+    shell.write("a.yaml", "namespace: a\n");
+    let refused = shell.run("--local apply -f a.yaml --yes");
+    assert!(refused.stderr.contains("manages 1 level:"), "{refused:?}");
 }
 
 #[test]
@@ -111,6 +134,8 @@ fn a_saved_plan_is_applied_as_reviewed_or_not_at_all() {
         stale.stderr.contains("changed since the plan was saved"),
         "{stale:?}"
     );
+    assert!(!stale.stdout.contains("it was"), "said once: {stale:?}");
+    assert_eq!(stale.stderr.lines().count(), 1, "{stale:?}");
     assert_eq!(
         shell.json("--local apply --plan review.plan --yes", 4)["error"]["kind"],
         "stale"
@@ -217,10 +242,10 @@ async fn a_bucket_that_cannot_be_stamped_is_partly_applied() {
     };
     let mut put = embedded.client().put_item().table_name("rate-limits");
     for (name, value) in [
-        ("PK", format!("{ns}/BUCKET#nobody")),
+        ("PK", format!("{ns}/BUCKET#no body#claude-3#0")),
         ("SK", "#STATE".to_owned()),
         ("GSI2PK", format!("{ns}/RESOURCE#claude-3")),
-        ("GSI2SK", "BUCKET#nobody#0".to_owned()),
+        ("GSI2SK", "BUCKET#no body#0".to_owned()),
     ] {
         put = put.item(name, AttributeValue::S(value));
     }
@@ -243,6 +268,8 @@ fn wrong_usage_is_64_and_never_reaches_a_table() {
     let shell = Shell::new();
     for line in [
         "",
+        "local",
+        "help nonsense",
         "nonsense",
         "plan",
         "apply",
@@ -261,10 +288,8 @@ fn wrong_usage_is_64_and_never_reaches_a_table() {
         let said = shell.run(line);
         assert_eq!(said.code, 64, "{line}: {said:?}");
         assert_eq!(said.stdout, "", "{line}");
-        assert!(
-            said.stderr.starts_with("error: ") || line.is_empty(),
-            "{line}: {said:?}"
-        );
+        assert!(said.stderr.starts_with("error: "), "{line}: {said:?}");
+        assert_eq!(said.stderr.matches("error:").count(), 1, "{line}: {said:?}");
         if !line.is_empty() {
             assert_eq!(shell.json(line, 64)["error"]["exit_code"], 64);
         }
@@ -294,6 +319,26 @@ fn help_and_version_are_answers() {
         let said = shell.ok(line);
         assert_eq!(said.stderr, "", "{line}");
         assert!(said.stdout.contains("Usage:"), "{line}: {said:?}");
+    }
+    // Each flag under what it is about.
+    let help = shell.ok("apply --help").stdout;
+    let heading = |flag: &str| {
+        let (before, _) = help.split_once(flag).expect("the flag");
+        let headings = before.lines().rev();
+        let mut headings = headings.filter(|line| line.ends_with(':') && !line.starts_with(' '));
+        headings.next().expect("a heading").to_owned()
+    };
+    for (flag, expected) in [
+        ("--yes", "Options:"),
+        ("--full", "Options:"),
+        ("--out-of-band", "Options:"),
+        ("--max-delete", "Guards:"),
+        ("--adopt", "Guards:"),
+        ("--settle", "Fan-outs:"),
+        ("--concurrency", "Fan-outs:"),
+        ("--no-input", "Global options:"),
+    ] {
+        assert_eq!(heading(&format!(" {flag}")), expected, "{flag}");
     }
     let version = shell.ok("--version");
     assert_eq!(

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use zae_limits::store::Embedded;
 
 /// An STS that answers one question, on a port of its own.
-fn sts() -> String {
+pub(super) fn sts() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
@@ -118,7 +118,7 @@ fn the_environment_that_serve_prints_is_enough_for_this_command_line() {
 }
 
 /// A server, and the URL that it says it has.
-fn serve(shell: &Shell) -> (Running, String) {
+pub(super) fn serve(shell: &Shell) -> (Running, String) {
     let mut command = shell.command(["--local", "-q", "local", "serve", "--port", "0"]);
     command.stdout(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
@@ -180,6 +180,25 @@ fn another_client_reads_and_writes_what_is_served_until_ctrl_c() {
     let pid = Pid::from_child(&server.0);
     kill_process(pid, Signal::INT).expect("signalled");
     assert_eq!(server.0.wait().expect("it ends").code(), Some(0));
+    shell.ok("--local plan -f manifests --detailed-exitcode");
+}
+
+#[test]
+fn a_store_that_is_served_first_is_one_to_apply_to() {
+    let shell = Shell::new();
+    let (_server, url) = serve(&shell);
+    let at = |line: &str| {
+        let line = format!("-n rate-limits --region local --endpoint-url {url} {line}");
+        let mut command = shell.command(line.split(' '));
+        command
+            .env("AWS_ACCESS_KEY_ID", "a")
+            .env("AWS_SECRET_ACCESS_KEY", "b");
+        said(command)
+    };
+    let plan = at("plan -f manifests");
+    assert!(plan.stdout.contains("7 to create"), "{plan:?}");
+    let applied = at("apply -f manifests --yes --settle 0");
+    assert_eq!(applied.code, 0, "{applied:?}");
     shell.ok("--local plan -f manifests --detailed-exitcode");
 }
 

@@ -1,6 +1,42 @@
-//! The README's session, end to end.
+//! The README's session, end to end, and what a reader may try next.
 
-use super::{Shell, exists};
+use super::{Shell, exists, redact, said};
+use std::process::{Command, Stdio};
+
+/// The README's session: each command with what it prints.
+fn session() -> Vec<(&'static str, &'static str)> {
+    let readme = include_str!("../../../README.md");
+    let (_, block) = readme.split_once("```console\n$ ").expect("a session");
+    let (block, _) = block.split_once("\n```").expect("its end");
+    let step = |step: &'static str| step.split_once('\n').unwrap_or((step, ""));
+    block.split("\n$ ").map(step).collect()
+}
+
+#[test]
+fn the_readme_shows_what_its_commands_print() {
+    let shell = Shell::new();
+    let session = session();
+    assert!(session.len() > 3, "{session:#?}");
+    for (line, printed) in session {
+        let line = line.replace("cargo run -- ", "\"$ZAE_LIMITS\" ");
+        let mut command = Command::new("sh");
+        command
+            .args(["-ec", &line])
+            .current_dir(shell.folder.path())
+            .env_clear()
+            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
+            .env("HOME", shell.folder.path())
+            .env("ZAE_LIMITS", env!("CARGO_BIN_EXE_zae-limits"))
+            .stdin(Stdio::null());
+        let said = said(command);
+        assert_eq!(said.code, 0, "{line}: {said:?}");
+        assert_eq!(
+            redact(said.stdout.trim_end()),
+            redact(printed.trim_end()),
+            "{line}"
+        );
+    }
+}
 
 #[test]
 fn apply_seed_disable_and_explain() {

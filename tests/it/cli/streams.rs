@@ -47,6 +47,75 @@ fn a_failure_in_json_is_one_document_on_stdout_too() {
 }
 
 #[test]
+fn whatever_is_wrong_with_the_words_json_that_was_asked_for_is_json() {
+    let shell = Shell::new();
+    for line in [
+        "-o json",
+        "-o json local",
+        "-qo json plan",
+        "-qvojson plan",
+        "plan -o=json",
+        "--output json plan --frobnicate",
+        "--output=json apply -f x --settle soon",
+        "validate -o json --format sarif",
+        "-o json --local explain us#er gpt-4",
+        "-o json -o json plan -f manifests",
+        "-o json --color sometimes validate",
+    ] {
+        let said = shell.run(line);
+        assert_eq!((said.code, said.stderr.as_str()), (64, ""), "{line}");
+        let document = said.json();
+        assert_eq!(document["error"]["kind"], "usage", "{line}");
+    }
+    for line in [
+        "plan",
+        "-o text plan",
+        "-o",
+        "-o jsn plan",
+        "plan -- -o json",
+    ] {
+        let said = shell.run(line);
+        assert_eq!((said.code, said.stdout.as_str()), (64, ""), "{line}");
+        assert!(said.stderr.starts_with("error: "), "{line}: {said:?}");
+    }
+    // The format of the findings is that of the answer.
+    let said = shell.run("validate --format json nowhere.yaml");
+    assert_eq!((said.code, said.stderr.as_str()), (1, ""));
+    assert_eq!(said.json()["error"]["kind"], "error");
+}
+
+#[test]
+fn help_and_scripts_in_json_are_documents_too() {
+    let shell = Shell::new();
+    for (line, command, field, expected) in [
+        ("--help -o json", "help", "text", "Usage:"),
+        ("plan -h -o json", "help", "text", "Usage:"),
+        ("-o json help apply", "help", "text", "Usage:"),
+        (
+            "-o json --version",
+            "version",
+            "text",
+            env!("CARGO_PKG_VERSION"),
+        ),
+        (
+            "-o json completions bash",
+            "completions",
+            "script",
+            "zae-limits",
+        ),
+    ] {
+        let said = shell.ok(line);
+        assert_eq!(said.stderr, "", "{line}");
+        let document = said.json();
+        assert_eq!(document["command"], command, "{line}");
+        let text = document[field].as_str().expect("a text");
+        assert!(text.contains(expected), "{line}: {text}");
+        assert!(!text.contains('\u{1b}'), "{line}");
+    }
+    assert_eq!(shell.json("completions fish", 0)["shell"], "fish");
+}
+
+#[test]
 fn no_escape_byte_reaches_a_pipe_and_no_color_wins() {
     let shell = Shell::seeded();
     shell.edit("  gpt-4:\n", "  gpt-4:\n    disabled: true\n");
@@ -122,10 +191,7 @@ fn names_forge_neither_an_escape_nor_a_row() {
     ] {
         let said = shell.run_all(arguments);
         assert_ne!(said.code, 0, "{arguments:?}");
-        // GitHub finds the file by its name, so an annotation holds it as it is.
-        if !arguments.contains(&"github") {
-            assert!(!said.stdout.contains('\u{1b}'), "{arguments:?}: {said:?}");
-        }
+        assert!(!said.stdout.contains('\u{1b}'), "{arguments:?}: {said:?}");
         assert!(!said.stderr.contains('\u{1b}'), "{arguments:?}: {said:?}");
     }
 }

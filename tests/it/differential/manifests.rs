@@ -11,7 +11,7 @@ use rand::RngExt;
 use rand::seq::IndexedRandom;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use zae_limits::manifest::{Manifest, level_json, parse_json};
+use zae_limits::manifest::{Manifest, parse_json};
 use zae_limits::model::{EpochSeconds, Level, LevelConfig, LimitName, NamespaceId, bucket_ttl};
 use zae_limits::table::params::Expiry;
 use zae_limits::table::{Item, config, stamp};
@@ -239,7 +239,7 @@ pub(super) fn stored_levels_are_read_back() -> Part {
         let mut scheduled = 0;
         for (stored, answer) in levels.iter().zip(answers) {
             let (theirs, level) = (&answer["ok"], &stored.level);
-            let declared = &level_json(&stored.config)["limits"];
+            let declared = &stored.config.to_json()["limits"];
             assert_eq!(&theirs["limits"], declared, "{level}: {answer}");
             assert_eq!(theirs["provisioner_agrees"], true, "{level}");
             match (theirs["ttl"].as_u64(), stored.life) {

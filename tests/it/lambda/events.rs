@@ -14,6 +14,7 @@
 //!   when no answer gets through.
 
 use super::rig::{Rig, TABLE, levels, well_formed};
+use super::role::Needed;
 use super::sink::Act;
 use super::story::{all, event, fill};
 use crate::world::{Dump, World};
@@ -218,17 +219,24 @@ async fn tell(name: &str) {
         .into_iter()
         .find(|(told, _)| told == name)
         .unwrap_or_else(|| panic!("no story {name}"));
+    let needed = Needed::default();
     let rig = match story["quiet"].as_bool() {
-        Some(true) => Rig::quiet().await,
-        _ => Rig::new().await,
+        Some(true) => needed.rig().await.quietly(),
+        _ => needed.rig().await,
     };
+    tell_over(name, &story, rig).await;
+    needed.assert_allowed();
+}
+
+/// Tells a story to a function that was set up elsewhere.
+pub async fn tell_over(name: &str, story: &Value, rig: Rig) {
     let mut told = Story {
         name,
         rig,
         last: String::new(),
         has_table: true,
     };
-    told.set_up(&story).await;
+    told.set_up(story).await;
     for (number, step) in story["steps"].as_array().expect("steps").iter().enumerate() {
         told.step(number + 1, step).await;
     }

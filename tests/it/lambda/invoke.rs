@@ -134,7 +134,7 @@ async fn what_cannot_be_done_is_an_error_with_a_message_and_writes_nothing() {
         ),
         (
             with("fingerprint", json!("stale")),
-            "changed since the plan",
+            "plan again, review it, and send its fingerprint",
         ),
         (json!([]), "not an object"),
         (json!("plan"), "not an object"),
@@ -228,7 +228,7 @@ async fn resume_finishes_what_an_apply_left_and_touches_no_level() {
     let rig = Rig::new().await;
     rig.world.bucket("user-1", "gpt-4", 0, &[]).await;
     let mut broken = rig.world.item("BUCKET#user-1#gpt-4#0", "#STATE").await;
-    let key = crate::world::s(&format!("{}/BUCKET#broken", rig.world.ns));
+    let key = crate::world::s(&format!("{}/BUCKET#not one#gpt-4#0", rig.world.ns));
     broken.insert("PK".to_owned(), key.clone());
     rig.world.put(broken).await;
     let off = json!({"namespace": "tenant-alpha", "resources": {"gpt-4": {"disabled": true}}});

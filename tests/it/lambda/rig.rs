@@ -72,12 +72,16 @@ impl Rig {
 
     /// A rig for many requests: logs at the level that a deployed function has.
     pub async fn quiet() -> Rig {
-        let mut rig = Rig::new().await;
-        let written = rig.logs.clone();
-        rig.logging = None;
+        Rig::new().await.quietly()
+    }
+
+    /// This rig, logging at the level that a deployed function has.
+    pub fn quietly(mut self) -> Rig {
+        let written = self.logs.clone();
+        self.logging = None;
         let subscriber = log::subscriber(Level::INFO, move || written.clone());
-        rig.logging = Some(tracing::subscriber::set_default(subscriber));
-        rig
+        self.logging = Some(tracing::subscriber::set_default(subscriber));
+        self
     }
 
     pub async fn over(world: World) -> Rig {

@@ -116,7 +116,7 @@ async fn a_fan_out_that_failed_is_taken_back_like_any_other() {
     let mut broken = good.clone();
     broken.insert(
         "PK".to_owned(),
-        crate::world::s(&format!("{}/BUCKET#broken", rig.world.ns)),
+        crate::world::s(&format!("{}/BUCKET#not one#r5#0", rig.world.ns)),
     );
     rig.world.put(broken.clone()).await;
     let body = rig.answered(update(&rig, &id, &few, &many)).await;

@@ -97,6 +97,9 @@ fn function(runtime: &Runtime, database: &str) -> Process {
         .env("AWS_ACCESS_KEY_ID", "local")
         .env("AWS_SECRET_ACCESS_KEY", "local")
         .env("TABLE_NAME", TABLE)
+        // Lambda's own, and one that is set to nothing: both are taken.
+        .env("AWS_LAMBDA_LOG_LEVEL", "FATAL")
+        .env("TIME_BUDGET_SECONDS", "")
         .stdout(Stdio::null());
     Process(command.spawn().expect("a process"))
 }
@@ -151,5 +154,32 @@ async fn an_emulators_event_and_one_that_cannot_be_decoded_are_answered() {
         );
         let told: Value = serde_json::from_slice(&told.body).expect("JSON");
         assert_eq!(told, body);
+    }
+}
+
+#[test]
+fn a_setting_that_means_nothing_is_refused_before_the_first_event() {
+    for (name, value, said) in [
+        (
+            "TIME_BUDGET_SECONDS",
+            "5m",
+            r#"error: TIME_BUDGET_SECONDS is "5m": set it to a whole number of seconds, such as 300, or not at all"#,
+        ),
+        (
+            "TIME_BUDGET_SECONDS",
+            "0",
+            r#"error: TIME_BUDGET_SECONDS is "0": set it to a whole number of seconds, such as 300, or not at all"#,
+        ),
+        (
+            "LOG_LEVEL",
+            "loud",
+            r#"error: LOG_LEVEL is "loud": set it to trace, debug, info, warn or error, or not at all"#,
+        ),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_limits-provisioner"));
+        let output = command.env_clear().env(name, value).output();
+        let output = output.expect("the binary runs");
+        assert_eq!(output.status.code(), Some(1), "{name}={value}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr).trim_end(), said);
     }
 }

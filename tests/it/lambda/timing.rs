@@ -102,7 +102,7 @@ async fn an_unfinished_fan_out_is_a_failure_unless_it_is_only_to_be_reported() {
         let mut broken = rig.world.item("BUCKET#user-1#gpt-4#0", "#STATE").await;
         broken.insert(
             "PK".to_owned(),
-            s(&format!("{}/BUCKET#broken", rig.world.ns)),
+            s(&format!("{}/BUCKET#not one#gpt-4#0", rig.world.ns)),
         );
         rig.world.put(broken).await;
         let body = rig

@@ -186,7 +186,7 @@ fn the_canonical_form() {
 
 #[test]
 fn the_bundled_example_is_valid_and_needs_no_warning() {
-    let text = include_str!("../../../manifests/tenant-alpha.limits.yaml");
+    let text = include_str!("../../data/manifests/tenant-alpha.limits.yaml");
     let parsed = manifest(text);
     assert_eq!(parsed.warnings(), []);
     let levels: Vec<String> = parsed.levels().keys().map(Level::to_string).collect();

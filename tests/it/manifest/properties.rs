@@ -168,7 +168,7 @@ fn scalars_become_what_their_property_wants() {
 fn properties_and_yaml_make_the_same_levels() {
     let properties = json!({
         "ServiceToken": "arn:aws:lambda:eu-central-1:123456789012:function:p",
-        "ServiceTimeout": "900",
+        "ServiceTimeout": "900", "FunctionVersion": "arn:aws:lambda:eu-central-1:123456789012:function:limits:7",
         "TableName": "rate-limits",
         "Namespace": "tenant-alpha",
         "System": { "OnUnavailable": "block", "Limits": { "rpm": { "Capacity": "10000" } } },

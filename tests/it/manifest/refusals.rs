@@ -485,7 +485,7 @@ fn nesting_is_bounded() {
     let said = format!("{}\n{}", refused(&flow), refused(&block));
     assert_snapshot!(said, @r"
     t.yaml:2:267: not YAML: recursion limit exceeded
-    t.yaml:17:17: the document is nested too deeply
+    t.yaml:17:17: the document is nested too deeply (no manifest is: look for an indentation that grows, or a bracket that is not closed)
     ");
 }
 
