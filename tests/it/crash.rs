@@ -34,6 +34,8 @@ impl Case {
         let world = World::before_first_use(self.stage.set().await.client());
         let report = world.apply_once(&manifest(self.after), self.options).await;
         assert_eq!((report.errors.len(), report.pending), (0, 0), "{report:#?}");
+        let plan = world.plan(&manifest(self.after)).await;
+        assert!(plan.is_empty(), "{plan:#?}");
         let mut kinds: Vec<_> = report.fanouts.iter().map(|ran| ran.owed.kind).collect();
         kinds.sort();
         kinds.dedup();
@@ -74,8 +76,6 @@ async fn exhaust(case: &Case, kinds: &[FanoutKind]) -> usize {
             assert_eq!(report.errors, Vec::<String>::new(), "{landing:?} {at}");
             let stored = comparable(world.dump().await);
             assert_same(&stored, &expected, &format!("{landing:?} {at}"));
-            let plan = world.plan(&target).await;
-            assert!(plan.is_empty(), "{landing:?} {at}: {plan:#?}");
         }
     }
     tried
