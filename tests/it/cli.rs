@@ -137,6 +137,13 @@ fn said(mut command: Command) -> Said {
     }
 }
 
+/// A text with `NS` for the namespace id, which is drawn anew in every store. In Markdown its
+/// underscores are escaped.
+fn without_id(text: &str, ns: &str) -> String {
+    let escaped = ns.replace('_', "\\_");
+    text.replace(ns, "NS").replace(&escaped, "NS")
+}
+
 /// Blanks what differs from run to run.
 fn redact(text: &str) -> String {
     let lines = text.lines().map(|line| {

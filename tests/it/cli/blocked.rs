@@ -16,10 +16,12 @@ fn fifo(path: &Path) {
     mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).expect("a FIFO");
 }
 
-/// Opens an end of a FIFO once a command has opened the other, and leaves it waiting there.
+/// Opens an end of a FIFO once a command has opened the other, and leaves it waiting there. No
+/// command that another test starts meanwhile inherits it.
 fn other_end(path: &Path, how: OFlags) -> OwnedFd {
+    let how = how | OFlags::NONBLOCK | OFlags::CLOEXEC;
     for _ in 0..2000 {
-        match open(path, how | OFlags::NONBLOCK, Mode::empty()) {
+        match open(path, how, Mode::empty()) {
             Ok(end) => return end,
             Err(Errno::NXIO) => std::thread::sleep(Duration::from_millis(5)),
             Err(error) => panic!("{error}"),

@@ -1,6 +1,6 @@
 //! Items that do not read, as each command and each format tells of them.
 
-use super::Shell;
+use super::{Shell, without_id};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use zae_limits::store::Embedded;
@@ -58,7 +58,7 @@ async fn garbled() -> (Shell, String) {
 #[tokio::test]
 async fn a_plan_names_what_does_not_read_in_every_format() {
     let (shell, ns) = garbled().await;
-    let shown = |arguments: &str| shell.ok(arguments).stdout.replace(&ns, "NS");
+    let shown = |arguments: &str| without_id(&shell.ok(arguments).stdout, &ns);
     insta::assert_snapshot!(shown("--local plan -f alone.limits.yaml"), @r##"
         tenant-alpha  (table rate-limits, .zae-limits/local.db)  1 to change, 0 unchanged
 
@@ -83,7 +83,7 @@ async fn a_plan_names_what_does_not_read_in_every_format() {
         "##);
     let document = shell.json("--local plan -f alone.limits.yaml", 0);
     let plan = &document["plans"][0];
-    insta::assert_snapshot!(format!("{:#}", plan["unreadable"]).replace(&ns, "NS"), @r##"
+    insta::assert_snapshot!(without_id(&format!("{:#}", plan["unreadable"]), &ns), @r##"
         [
           {
             "level": "entity",
@@ -110,7 +110,7 @@ async fn a_plan_names_what_does_not_read_in_every_format() {
 async fn an_apply_over_items_that_do_not_read_does_what_it_can() {
     let (shell, ns) = garbled().await;
     let said = shell.ok("--local apply -f stopped.limits.yaml --yes --settle 0");
-    insta::assert_snapshot!(said.redacted().replace(&ns, "NS"), @r##"
+    insta::assert_snapshot!(without_id(&said.redacted(), &ns), @r##"
         tenant-alpha  (table rate-limits, .zae-limits/local.db)  2 to change, 0 unchanged
 
           ! resource gpt-4       disabled: (inherit) -> true      stops every bucket no entity level decides about
@@ -144,7 +144,7 @@ async fn an_explanation_does_not_guess_at_limits_behind_a_level_that_does_not_re
         let value = AttributeValue::N("9".to_owned());
         set(&shell, &system, "#CONFIG", &format!("l_rpm_{field}"), value).await;
     }
-    let shown = |arguments: &str| shell.ok(arguments).stdout.replace(&ns, "NS");
+    let shown = |arguments: &str| without_id(&shell.ok(arguments).stdout, &ns);
     insta::assert_snapshot!(shown("--local explain bob gpt-4"), @r##"
         bob on gpt-4  (namespace tenant-alpha, table rate-limits, .zae-limits/local.db)
 
