@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use std::collections::BTreeMap;
 use zae_limits::plan::PlanOptions;
-use zae_limits::store::Embedded;
+use zae_limits::store::{Embedded, create_table};
 
 /// Items that one batch writes.
 const BATCH: usize = 25;
@@ -47,9 +47,14 @@ impl Stage {
     /// A database of its own that holds it.
     pub async fn set(&self) -> Embedded {
         let embedded = Embedded::memory().expect("an embedded database");
-        let world = World::over(embedded.client()).await;
+        let client = embedded.client();
+        let world = World::before_first_use(client.clone());
+        let table = world.store.table();
+        // Its version record and its namespace are among what it held.
+        let created = create_table(&client, table, false).await;
+        created.expect("a table");
         for batch in self.0.chunks(BATCH) {
-            put_all(&world.client, world.store.table(), batch).await;
+            put_all(&client, table, batch).await;
         }
         embedded
     }
