@@ -1,7 +1,7 @@
 //! A table that throttles, fails, is slow, loses answers and answers batches in part delays an apply.
 //! It corrupts nothing, loses nothing, and never makes a success of something that is undone.
 //!
-//! The runtime's clock is paused: the pauses between retries cost no time. `ZAE_LIMITS_SEEDS=N` tries
+//! The runtime's clock is paused: the pauses between retries cost no time. `ZAE_LIMITS_FAULT_SEEDS=N` tries
 //! N schedules of each kind in place of the few of a default run.
 
 use crate::stage::{Stage, Stored, assert_same, comparable};
@@ -151,7 +151,7 @@ fn on_paused_time(client: &Client) -> Client {
 }
 
 fn seeds(default: u64) -> u64 {
-    let asked = std::env::var("ZAE_LIMITS_SEEDS").ok();
+    let asked = std::env::var("ZAE_LIMITS_FAULT_SEEDS").ok();
     asked.map_or(default, |n| n.parse().expect("a number of seeds"))
 }
 
