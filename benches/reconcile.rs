@@ -246,14 +246,13 @@ fn behind_a_network(later_ms: u64) -> Result<(), Failure> {
     };
     let a_second = buckets / stamped.seconds();
     println!("{}", row("stamped a second,", "buckets", a_second));
-    // Every slot always full, every batch too.
-    let allowed = (world::concurrency() * STAMPS_PER_BATCH) as f64 / stamped.round_trip_seconds();
-    let used = row(
-        "of what its concurrency allows,",
-        "%",
-        100.0 * a_second / allowed,
-    );
-    println!("{used}");
+    if later_ms > 0 {
+        // Every slot always full, every batch too. Without latency nothing but the processor limits.
+        let allowed =
+            (world::concurrency() * STAMPS_PER_BATCH) as f64 / stamped.round_trip_seconds();
+        let used = 100.0 * a_second / allowed;
+        println!("{}", row("of what its concurrency allows,", "%", used));
+    }
     let per_bucket = stamped.processor_seconds() * 1e6 / buckets;
     println!(
         "{}",

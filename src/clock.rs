@@ -44,7 +44,7 @@ impl Clock {
     }
 }
 
-#[allow(
+#[expect(
     clippy::disallowed_methods,
     reason = "this is the one place that reads the clock"
 )]

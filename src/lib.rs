@@ -56,8 +56,11 @@
 //! assert_eq!((report.created, report.pending), (1, 0));
 //! # Ok(())
 //! # }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # #[cfg(feature = "local")]
-//! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+//! # tokio::runtime::Runtime::new()?.block_on(example())?;
+//! # Ok(())
+//! # }
 //! ```
 
 // What exists, and what an operator wrote.

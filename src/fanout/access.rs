@@ -95,12 +95,7 @@ impl Kind for AccessKind<'_> {
             let shows = bucket
                 .shown
                 .or_else(|| shown.get(bucket.pk.as_str()).copied());
-            let is_right = match pass {
-                Pass::First => false,
-                // Not remembered: the first pass did not see it, or could not remember any more.
-                Pass::Second => shows == Some(access.mode),
-                Pass::Reading => shows.is_none_or(|mode| mode == access.mode),
-            };
+            let is_right = pass == Pass::Reading && shows.is_none_or(|mode| mode == access.mode);
             if self.is_ours(access) && !is_right {
                 let stamp = Stamp::new(access.mode, read_at, rand::random());
                 decided.writes.push((bucket.pk.clone(), stamp));

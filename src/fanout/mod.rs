@@ -11,6 +11,11 @@
 //! The three run side by side, each a bounded way ahead of the next. Memory does not grow with the
 //! number of buckets: at most two pages are held, a few parts of one decided, and of buckets already
 //! stamped a bounded memory.
+//!
+//! Caveat: several levels decide about one bucket, and a bucket is written from what was read of them
+//! a moment before. Where two applies that run at once each change another of these levels, the one
+//! that read first may write last. Of access the reading pass mends that; limits, cascade policy and
+//! soft stamps keep what was written last until their level is fanned out again.
 
 mod access;
 mod cascade;

@@ -7,7 +7,7 @@ pub use super::sdk_error::{
     is_table_in_use, is_table_missing, is_throttling, is_transaction_cancelled,
 };
 pub(super) use super::sdk_error::{is_refusal, refusal_words, refused_item};
-use super::words::{elsewhere, host, is_departing, missing};
+use super::words::{departure, elsewhere, host, missing};
 use crate::table::namespace::Departing;
 use crate::table::{ItemError, Key};
 use std::borrow::Cow;
@@ -151,7 +151,7 @@ pub enum StoreError {
     },
 
     /// A namespace is deleted, and its registry item is in the way of registering it again.
-    #[error("{}", is_departing(.name, .id.as_deref(), .item, *.departing))]
+    #[error("{}", departure(.name, .id.as_deref(), .item, *.departing))]
     NamespaceDeparting {
         /// The namespace by name.
         name: String,

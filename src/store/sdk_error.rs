@@ -108,7 +108,7 @@ impl Answer {
             status: response.status().as_u16(),
             is_dynamodb: headers.contains_key("x-amzn-requestid")
                 || content.is_some_and(|content| content.starts_with("application/x-amz-json")),
-            content: content.map_or("no content type".to_owned(), printable),
+            content: content.map_or("no content type".to_owned(), excerpt),
         })
     }
 }
@@ -142,7 +142,7 @@ fn from_answer(act: Cow<'static, str>, answer: Option<Answer>, error: &dyn Error
 }
 
 /// A header's text, short and without anything that acts on a terminal.
-fn printable(text: &str) -> String {
+fn excerpt(text: &str) -> String {
     let kept = text.chars().filter(|c| !c.is_control());
     kept.take(60).collect()
 }

@@ -12,16 +12,11 @@ pub(super) fn host<'a>(place: &'a Option<Box<Place>>, otherwise: &'a str) -> &'a
 
 /// What the Python tool does about such a namespace decides what can be done: it recovers and purges by
 /// id, and recovers only where no item stands for the name.
-pub(super) fn is_departing(
-    name: &str,
-    id: Option<&str>,
-    item: &Key,
-    departing: Departing,
-) -> String {
+pub(super) fn departure(name: &str, id: Option<&str>, item: &Key, how: Departing) -> String {
     let id = id.unwrap_or("ID");
     let by_name = item.sk.starts_with(keys::NAMESPACE_PREFIX);
     let (pk, sk) = (&item.pk, &item.sk);
-    match (departing, by_name) {
+    match (how, by_name) {
         (Departing::Deleted, true) => format!(
             "namespace {name:?} is deleted and its name is still taken (item {pk:?} / {sk:?} has status \
              \"deleted\"): delete that item, then run this again to register the namespace anew, or bring the \

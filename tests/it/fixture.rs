@@ -9,6 +9,13 @@ use zae_limits::store::{Embedded, create_table};
 /// The name of every test's table.
 pub const TABLE: &str = "rate-limits";
 
+/// Limits of a level, in a flow mapping, that make its item larger than the 400 KB a table takes.
+pub fn more_limits_than_an_item_holds() -> String {
+    let name = "n".repeat(55);
+    let limits = (0..3500).map(|index| format!("{name}{index}: {{ capacity: 1000000000000000 }}"));
+    format!("{{ {} }}", limits.collect::<Vec<_>>().join(", "))
+}
+
 pub async fn memory() -> Client {
     let client = Embedded::memory().expect("memory").client();
     assert!(create_table(&client, TABLE, false).await.expect("create"));

@@ -15,7 +15,7 @@ use zae_limits::plan::{PlanOptions, Policy};
 use zae_limits::store::Embedded;
 
 /// Each feature that old readers get wrong, and the release that first gets it right.
-const FEATURES: [(&str, &str, &str); 5] = [
+pub const FEATURES: [(&str, &str, &str); 5] = [
     (
         "reset_after_seconds",
         "limits: { rpm: { capacity: 1, reset_after_seconds: 60 } }",
@@ -35,7 +35,7 @@ const FEATURES: [(&str, &str, &str); 5] = [
 const PLAIN: &str =
     "{ disabled: true, limits: { rpm: { capacity: 1, reset_schedule: [{ cron: 0 0 * * * }] } } }";
 
-fn declaring(feature: &str) -> String {
+pub fn declaring(feature: &str) -> String {
     format!("resources: {{ gpt-4: {{ {feature} }} }}")
 }
 
@@ -66,7 +66,7 @@ async fn client_min(world: &World) -> Option<AttributeValue> {
 }
 
 /// What refuses a manifest; empty when nothing does.
-async fn refusals(world: &World, yaml: &str) -> String {
+pub async fn refusals(world: &World, yaml: &str) -> String {
     let plan = world.plan(&manifest(yaml)).await;
     let policy = Policy::strict(ManifestOwner::Cli);
     let refusals = plan.refusals(&policy);
@@ -76,7 +76,7 @@ async fn refusals(world: &World, yaml: &str) -> String {
 }
 
 /// The release before one of these, its candidate, and one after it.
-fn around(since: &str) -> [String; 3] {
+pub fn around(since: &str) -> [String; 3] {
     let minor: u32 = since[2..4].parse().expect("0.NN.0");
     let (before, after) = (minor - 1, minor + 1);
     [

@@ -1,6 +1,7 @@
 //! Someone writes between plan and apply: nothing is overwritten unseen, and what the difference
 //! makes necessary is done.
 
+use crate::fixture::more_limits_than_an_item_holds;
 use crate::world::{World, manifest, n, s};
 use aws_sdk_dynamodb::types::AttributeValue;
 use zae_limits::model::ManifestOwner;
@@ -192,18 +193,8 @@ async fn two_applies_of_one_plan_write_once() {
 async fn a_level_that_cannot_be_written_does_not_keep_the_others_from_being_written() {
     let world = inhabited().await;
     // An item above 400 KB: the table refuses it, and with it the whole transaction.
-    let limits: Vec<String> = (0..3500)
-        .map(|index| {
-            format!(
-                "{}{index}: {{ capacity: 1000000000000000 }}",
-                "n".repeat(55)
-            )
-        })
-        .collect();
-    let yaml = format!(
-        "resources:\n  gpt-4: {{ disabled: true }}\n  huge: {{ limits: {{ {} }} }}",
-        limits.join(", ")
-    );
+    let limits = more_limits_than_an_item_holds();
+    let yaml = format!("resources:\n  gpt-4: {{ disabled: true }}\n  huge: {{ limits: {limits} }}");
     let manifest = manifest(&yaml);
     let report = world.apply_once(&manifest, PlanOptions::default()).await;
     assert_eq!((report.created, report.stamped), (1, 2));

@@ -11,44 +11,57 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// A release of a package.
+/// A release of a package, and what it needs beside it.
 #[derive(Debug)]
 pub struct Release {
-    package: &'static str,
-    /// Begins the name of its venv.
-    kept_as: &'static str,
-    version: &'static str,
+    /// Each with its version; the first gives its name to what is missing.
+    packages: &'static [(&'static str, &'static str)],
+    /// The name of its venv.
+    folder: &'static str,
     /// Names an interpreter that has it.
     variable: &'static str,
     found: OnceLock<Option<PathBuf>>,
 }
 
 /// The release whose table format this crate writes.
-pub static PEER: Release = Release::new(("zae-limiter", "peer"), "0.17.0", "ZAE_LIMITS_PYTHON");
+pub static PEER: Release = Release::new(
+    &[("zae-limiter", "0.17.0")],
+    "peer-0.17.0",
+    "ZAE_LIMITS_PYTHON",
+);
 /// The first that enforces switches. It knows neither bypass nor windows, and no oldest client.
-pub static V0_12: Release =
-    Release::new(("zae-limiter", "peer"), "0.12.0", "ZAE_LIMITS_PYTHON_0_12");
+pub static V0_12: Release = Release::new(
+    &[("zae-limiter", "0.12.0")],
+    "peer-0.12.0",
+    "ZAE_LIMITS_PYTHON_0_12",
+);
 /// The last before bypass.
-pub static V0_16: Release =
-    Release::new(("zae-limiter", "peer"), "0.16.0", "ZAE_LIMITS_PYTHON_0_16");
-/// A local AWS in Python, whose DynamoDB is not the embedded one.
+pub static V0_16: Release = Release::new(
+    &[("zae-limiter", "0.16.0")],
+    "peer-0.16.0",
+    "ZAE_LIMITS_PYTHON_0_16",
+);
+/// A local AWS in Python, whose DynamoDB is not the embedded one, with the transform of SAM templates.
 pub static MINISTACK: Release = Release::new(
-    ("ministack", "ministack"),
-    "1.5.33",
+    &[
+        ("ministack", "1.5.33"),
+        ("aws-sam-translator", "1.115.0"),
+        ("boto3", "1.43.106"),
+    ],
+    "ministack-1.5.33",
     "ZAE_LIMITS_PYTHON_MINISTACK",
 );
 
 impl Release {
     const fn new(
-        (package, kept_as): (&'static str, &'static str),
-        version: &'static str,
+        packages: &'static [(&'static str, &'static str)],
+        folder: &'static str,
         variable: &'static str,
     ) -> Release {
         let found = OnceLock::new();
         Release {
-            package,
-            kept_as,
-            version,
+            packages,
+            folder,
             variable,
             found,
         }
@@ -59,10 +72,8 @@ impl Release {
         let found = self.found.get_or_init(|| match self.look() {
             Ok(python) => Some(python),
             Err(reason) => {
-                let Release {
-                    package, version, ..
-                } = self;
-                let reason = format!("no Python with {package} {version}: {reason}");
+                let wanted = self.packages.first().map_or(self.folder, |(name, _)| name);
+                let reason = format!("no Python with {wanted} ({}): {reason}", self.folder);
                 assert!(env::var_os("CI").is_none(), "{reason}");
                 // Printed tests' output is shown of failures alone; a skip must be seen.
                 let _ = writeln!(std::io::stderr(), "SKIPPED: {reason}");
@@ -88,21 +99,26 @@ impl Release {
     }
 
     fn is_had_by(&self, python: &Path) -> Result<(), String> {
-        let script = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))";
-        let version = run(Command::new(python).args(["-c", script, self.package]))?;
-        if version.trim() == self.version {
-            return Ok(());
+        let script =
+            "import importlib.metadata as m, sys; [print(m.version(p)) for p in sys.argv[1:]]";
+        let names = self.packages.iter().map(|(name, _)| name);
+        let found = run(Command::new(python).args(["-c", script]).args(names))?;
+        let differs = |((name, wanted), found): (&(&str, &str), &str)| {
+            (found != *wanted).then(|| format!("it has {name} {found}, not {wanted}"))
+        };
+        match self.packages.iter().zip(found.lines()).find_map(differs) {
+            None => Ok(()),
+            Some(reason) => Err(reason),
         }
-        Err(format!("it has release {}", version.trim()))
     }
 
     /// The venv of this release in the cache folder, made if it is not there. Test processes that want it at
     /// once wait for the one that makes it.
     fn venv(&self, cache: &Path) -> Result<PathBuf, String> {
-        let folder = cache.join(format!("{}-{}", self.kept_as, self.version));
+        let folder = cache.join(self.folder);
         let python = folder.join("bin/python");
         fs::create_dir_all(cache).map_err(|error| format!("{}: {error}", cache.display()))?;
-        let lock = cache.join(format!("{}-{}.lock", self.kept_as, self.version));
+        let lock = cache.join(format!("{}.lock", self.folder));
         let lock = File::create(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
         lock.lock().map_err(|error| error.to_string())?;
         if self.is_had_by(&python).is_ok() {
@@ -111,7 +127,10 @@ impl Release {
         // Whatever is there is incomplete.
         let _ = fs::remove_dir_all(&folder);
         run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-        let wanted = format!("{}=={}", self.package, self.version);
+        let wanted = self
+            .packages
+            .iter()
+            .map(|(name, version)| format!("{name}=={version}"));
         let arguments = [
             "-m",
             "pip",
@@ -120,7 +139,10 @@ impl Release {
             "--disable-pip-version-check",
         ];
         let mut install = Command::new(&python);
-        install.args(arguments).args(["--retries", "1", &wanted]);
+        install
+            .args(arguments)
+            .args(["--retries", "1"])
+            .args(wanted);
         run(&mut install)?;
         Ok(python)
     }

@@ -1,8 +1,8 @@
 //! Answers for a review, as GitHub renders Markdown.
 
-use super::rows::{counted, rows};
+use super::rows::{counted, level_text, rows};
 use super::text;
-use crate::report::{ApplyReport, PlanReport, Status};
+use crate::report::{ApplyReport, FanoutReport, PlanReport, Status};
 use std::fmt::Write;
 
 /// What has a meaning in Markdown or in the HTML inside of it.
@@ -90,32 +90,36 @@ pub(in crate::cli) fn apply(report: &ApplyReport) -> String {
     };
     let name = code(&report.plan.namespace);
     let mut out = format!("### {name}: {status}\n\n{}.\n", text::counts(report));
-    if !report.fanouts.is_empty() {
-        out.push('\n');
-        out.push_str(&row(&["fan-out", "effect", "found", "failed", "ended"]));
-        out.push_str(&row(&["---", "---", "---", "---", "---"]));
-        for fanout in &report.fanouts {
-            let level = code(&super::rows::level_text(&fanout.owed.name));
-            let effect = safe(&text::fanout_effect(report, fanout));
-            let (found, failed) = (fanout.found.to_string(), fanout.failed.to_string());
-            out.push_str(&row(&[
-                &level,
-                &effect,
-                &found,
-                &failed,
-                &safe(&fanout.ended),
-            ]));
-        }
-    }
+    let effect = |fanout: &_| text::fanout_effect(report, fanout);
+    write_fanouts(&mut out, &report.fanouts, effect);
     if report.full_resumed {
         let _ = write!(out, "\n{}\n", text::FULL_RESUMED);
-    }
-    let foreign = report.fanouts.iter().flat_map(|f| &f.foreign_samples);
-    for sample in foreign {
-        let _ = write!(out, "\n- no bucket, left alone: {}", safe(sample));
     }
     for error in &report.errors {
         let _ = write!(out, "\n- {}", safe(error));
     }
     out.trim_end().to_owned()
+}
+
+/// A table of fan-outs, each with what it brought, and below it what was found that is no bucket.
+pub(super) fn write_fanouts(
+    out: &mut String,
+    fanouts: &[FanoutReport],
+    effect: impl Fn(&FanoutReport) -> String,
+) {
+    if fanouts.is_empty() {
+        return;
+    }
+    out.push('\n');
+    out.push_str(&row(&["fan-out", "effect", "found", "failed", "ended"]));
+    out.push_str(&row(&["---", "---", "---", "---", "---"]));
+    for fanout in fanouts {
+        let level = code(&level_text(&fanout.owed.name));
+        let (effect, ended) = (safe(&effect(fanout)), safe(&fanout.ended));
+        let (found, failed) = (fanout.found.to_string(), fanout.failed.to_string());
+        out.push_str(&row(&[&level, &effect, &found, &failed, &ended]));
+    }
+    for sample in fanouts.iter().flat_map(|fanout| &fanout.foreign_samples) {
+        let _ = write!(out, "\n- no bucket, left alone: {}", safe(sample));
+    }
 }

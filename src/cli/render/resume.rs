@@ -1,11 +1,11 @@
 //! What a resume did, and what is still pending.
 
-use super::markdown::{code, row, safe as safe_markdown};
+use super::markdown::{code, safe as safe_markdown, write_fanouts};
 use super::paint;
-use super::rows::{counted, level_text};
-use super::text::{owed_text, safe, write_fanout};
-use crate::model::{EpochMs, FanoutKind};
-use crate::report::{FanoutReport, PendingReport, ResumeReport};
+use super::rows::counted;
+use super::text::{effect, owed_text, safe, write_fanout};
+use crate::model::EpochMs;
+use crate::report::{PendingReport, ResumeReport};
 use std::fmt::Write;
 
 /// How a resume ended, in a word.
@@ -59,17 +59,7 @@ pub(in crate::cli) fn markdown(report: &ResumeReport, namespace: &str, now: Epoc
         _ => "partly resumed",
     };
     let mut out = format!("### {}: {status}\n\n{}.\n", code(namespace), counts(report));
-    if !report.fanouts.is_empty() {
-        out.push('\n');
-        out.push_str(&row(&["fan-out", "effect", "found", "failed", "ended"]));
-        out.push_str(&row(&["---", "---", "---", "---", "---"]));
-        for fanout in &report.fanouts {
-            let level = code(&level_text(&fanout.owed.name));
-            let (effect, ended) = (safe_markdown(&effect(fanout)), safe_markdown(&fanout.ended));
-            let (found, failed) = (fanout.found.to_string(), fanout.failed.to_string());
-            out.push_str(&row(&[&level, &effect, &found, &failed, &ended]));
-        }
-    }
+    write_fanouts(&mut out, &report.fanouts, effect);
     for pending in &report.pending {
         let line = pending_text(pending, now);
         let _ = write!(out, "\n- pending: {}", safe_markdown(&line));
@@ -88,15 +78,6 @@ fn counts(report: &ResumeReport) -> String {
         counted(report.stamped, "bucket", "buckets"),
         report.duration_ms as f64 / 1000.0,
     )
-}
-
-/// What a fan-out brought. What it means for requests is the config's to say: no plan is at hand.
-fn effect(fanout: &FanoutReport) -> String {
-    let buckets = counted(fanout.stamped, "bucket", "buckets");
-    match fanout.owed.kind {
-        FanoutKind::Access => format!("{buckets} stamped"),
-        kind => format!("{kind} brought to {buckets}"),
-    }
 }
 
 /// One pending fan-out, and who holds it for how long.

@@ -251,7 +251,7 @@ fn fanout_line(fanout: &FanoutReport, effect: &str, verbose: bool) -> String {
 pub(in crate::cli) fn fanout_effect(report: &ApplyReport, fanout: &FanoutReport) -> String {
     let buckets = counted(fanout.stamped, "bucket", "buckets");
     if fanout.owed.kind != FanoutKind::Access {
-        return format!("{} brought to {buckets}", fanout.owed.kind);
+        return effect(fanout);
     }
     if report.unwritten.contains(&fanout.owed.name) {
         return format!("{buckets} stamped as before: the level was not written");
@@ -276,23 +276,28 @@ pub(in crate::cli) fn fanout_effect(report: &ApplyReport, fanout: &FanoutReport)
             let follow = counted(fanout.stamped, "bucket follows", "buckets follow");
             format!("{follow} the next level again")
         }
-        _ => modes_text(fanout),
+        _ => effect(fanout),
     }
 }
 
-/// `stopped 3 buckets, let 1 bucket through`: what the stamps say, whatever the level does.
-fn modes_text(fanout: &FanoutReport) -> String {
+/// `stopped 3 buckets, enabled 1 bucket`, or `params brought to 4 buckets`: what one fan-out brought,
+/// whatever changed at its level.
+pub(in crate::cli) fn effect(fanout: &FanoutReport) -> String {
+    let buckets = counted(fanout.stamped, "bucket", "buckets");
+    if fanout.owed.kind != FanoutKind::Access {
+        return format!("{} brought to {buckets}", fanout.owed.kind);
+    }
     let said = fanout.modes.iter().map(|(mode, count)| {
         let buckets = counted(*count, "bucket", "buckets");
         match mode {
             AccessMode::Disabled => format!("stopped {buckets}"),
             AccessMode::Bypass => format!("bypassed the limits of {buckets}"),
-            AccessMode::Enforce => format!("let {buckets} through"),
+            AccessMode::Enforce => format!("enabled {buckets}"),
         }
     });
     let said: Vec<String> = said.collect();
     match said.is_empty() {
-        true => format!("{} stamped", counted(fanout.stamped, "bucket", "buckets")),
+        true => format!("{buckets} stamped"),
         false => said.join(", "),
     }
 }

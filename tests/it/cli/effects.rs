@@ -17,9 +17,9 @@ const DEFAULT: &str = "  user-456:\n    resources:\n      _default_:\n        di
 fn a_switch_of_all_resources_says_whom_it_stopped_and_whom_it_did_not() {
     let shell = Shell::seeded();
     shell.edit("  user-456:\n    resources:\n", DEFAULT);
-    insta::assert_snapshot!(effects(&shell, ""), @"entity user-456/_default_: stopped 1 bucket, let 1 bucket through");
+    insta::assert_snapshot!(effects(&shell, ""), @"entity user-456/_default_: stopped 1 bucket, enabled 1 bucket");
     shell.edit("        disabled: true\n", "        disabled: bypass\n");
-    insta::assert_snapshot!(effects(&shell, ""), @"entity user-456/_default_: bypassed the limits of 1 bucket, let 1 bucket through");
+    insta::assert_snapshot!(effects(&shell, ""), @"entity user-456/_default_: bypassed the limits of 1 bucket, enabled 1 bucket");
     shell.edit("      _default_:\n        disabled: bypass\n", "");
     let document = shell.json("--local apply -f manifests --yes --settle 0", 0);
     let fanout = &document["reports"][0]["fanouts"][0];
@@ -38,22 +38,22 @@ fn a_full_apply_says_what_its_stamps_mean_and_its_plan_that_it_runs() {
         ");
     insta::assert_snapshot!(effects(&shell, "--full"), @r"
         system: soft brought to 0 buckets; 10 others follow a more specific level
-        resource claude-3: let 2 buckets through
+        resource claude-3: enabled 2 buckets
         resource claude-3: cascade brought to 2 buckets
         resource claude-3: soft brought to 0 buckets; 2 others follow a more specific level
-        resource gpt-4: let 4 buckets through; 2 others follow a more specific level
+        resource gpt-4: enabled 4 buckets; 2 others follow a more specific level
         resource gpt-4: cascade brought to 6 buckets
         resource gpt-4: soft brought to 0 buckets; 6 others follow a more specific level
         resource legacy-model: stopped 1 bucket; 1 other follows a more specific level
         resource legacy-model: cascade brought to 2 buckets
         resource legacy-model: soft brought to 0 buckets; 2 others follow a more specific level
-        entity user-123/_default_: bypassed the limits of 2 buckets, let 1 bucket through
+        entity user-123/_default_: bypassed the limits of 2 buckets, enabled 1 bucket
         entity user-123/_default_: cascade brought to 3 buckets
         entity user-123/_default_: params brought to 3 buckets
         entity user-123/gpt-4: bypassed the limits of 2 buckets
         entity user-123/gpt-4: cascade brought to 2 buckets
         entity user-123/gpt-4: params brought to 2 buckets
-        entity user-456/legacy-model: let 1 bucket through
+        entity user-456/legacy-model: enabled 1 bucket
         entity user-456/legacy-model: cascade brought to 1 bucket
         entity user-456/legacy-model: params brought to 1 bucket
         ");

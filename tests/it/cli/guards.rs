@@ -1,6 +1,7 @@
 //! Exit codes of an apply that is not carried out, and what it says about it.
 
 use super::{EXAMPLE, Shell, without_id};
+use crate::fixture::more_limits_than_an_item_holds;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::path::Path;
 use zae_limits::clock::Clock;
@@ -153,18 +154,8 @@ fn a_saved_plan_is_applied_as_reviewed_or_not_at_all() {
 #[test]
 fn a_switch_that_was_not_written_has_stopped_nothing() {
     let shell = Shell::seeded();
-    let limits: Vec<String> = (0..3500)
-        .map(|index| {
-            format!(
-                "{}{index}: {{ capacity: 1000000000000000 }}",
-                "n".repeat(55)
-            )
-        })
-        .collect();
-    let huge = format!(
-        "  claude-3:\n    disabled: true\n    limits: {{ {} }}\n  spare:\n",
-        limits.join(", ")
-    );
+    let limits = more_limits_than_an_item_holds();
+    let huge = format!("  claude-3:\n    disabled: true\n    limits: {limits}\n  spare:\n");
     let manifest = EXAMPLE.replacen("  claude-3:\n", &huge, 1);
     shell.write("manifests/tenant-alpha.limits.yaml", &manifest);
     for format in ["text", "markdown"] {

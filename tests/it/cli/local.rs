@@ -1,6 +1,6 @@
 //! `local serve` and `local reset`, and what a table behind an endpoint is like.
 
-use super::{Running, Shell, exists, said};
+use super::{Running, Said, Shell, exists, said};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
@@ -130,18 +130,21 @@ pub(super) fn serve(shell: &Shell) -> (Running, String) {
     (running, url.to_owned())
 }
 
+/// A command of another client, for which the store is a table behind an endpoint.
+fn remote(shell: &Shell, url: &str, table: &str, line: &str) -> Said {
+    let arguments = format!("-n {table} --region local --endpoint-url {url} {line}");
+    let mut command = shell.command(arguments.split(' '));
+    command
+        .env("AWS_ACCESS_KEY_ID", "a")
+        .env("AWS_SECRET_ACCESS_KEY", "b");
+    said(command)
+}
+
 #[test]
 fn another_client_reads_and_writes_what_is_served_until_ctrl_c() {
     let shell = Shell::seeded();
     let (mut server, url) = serve(&shell);
-    let at = |table: &str, line: &str| {
-        let arguments = format!("-n {table} --region local --endpoint-url {url} {line}");
-        let mut command = shell.command(arguments.split(' '));
-        command
-            .env("AWS_ACCESS_KEY_ID", "a")
-            .env("AWS_SECRET_ACCESS_KEY", "b");
-        said(command)
-    };
+    let at = |table: &str, line: &str| remote(&shell, &url, table, line);
     let remote = |line: &str| at("rate-limits", line);
     let plan = remote("plan -f manifests --detailed-exitcode");
     assert_eq!(plan.code, 0, "{plan:?}");
@@ -187,14 +190,7 @@ fn another_client_reads_and_writes_what_is_served_until_ctrl_c() {
 fn a_store_that_is_served_first_is_one_to_apply_to() {
     let shell = Shell::new();
     let (_server, url) = serve(&shell);
-    let at = |line: &str| {
-        let line = format!("-n rate-limits --region local --endpoint-url {url} {line}");
-        let mut command = shell.command(line.split(' '));
-        command
-            .env("AWS_ACCESS_KEY_ID", "a")
-            .env("AWS_SECRET_ACCESS_KEY", "b");
-        said(command)
-    };
+    let at = |line: &str| remote(&shell, &url, "rate-limits", line);
     let plan = at("plan -f manifests");
     assert!(plan.stdout.contains("7 to create"), "{plan:?}");
     let applied = at("apply -f manifests --yes --settle 0");

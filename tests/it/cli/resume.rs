@@ -125,7 +125,7 @@ async fn what_a_dead_apply_left_is_finished() {
     insta::assert_snapshot!(left.shell.ok("--local resume --settle 0").redacted(), @r"
         tenant-alpha: resumed  1 fan-out, 4 buckets stamped, in N s
 
-            resource gpt-4: 4 buckets stamped; 2 others follow a more specific level
+            resource gpt-4: stopped 4 buckets; 2 others follow a more specific level
         ");
     assert_eq!(left.shows(), "disabled");
     assert_eq!(left.store.pending(&left.ns).await.expect("pending"), []);
@@ -180,7 +180,7 @@ async fn what_cannot_be_finished_stays_pending_and_is_no_success() {
     insta::assert_snapshot!(hidden(&said.redacted()), @r#"
         tenant-alpha: partly resumed  1 fan-out, 4 buckets stamped, in N s
 
-          ! resource gpt-4: 4 buckets stamped, 7 found, 1 could not be written (some buckets could not be written)
+          ! resource gpt-4: enabled 4 buckets, 7 found, 1 could not be written (some buckets could not be written)
               NS/BUCKET# broken#gpt-4#0: its key does not read: an entity id may not start with ' ': it starts with a letter or a digit and holds letters, digits and _ . : @ -
 
         Still pending; the next resume or apply retries it:
@@ -196,7 +196,7 @@ async fn what_cannot_be_finished_stays_pending_and_is_no_success() {
 
         | fan-out | effect | found | failed | ended |
         | --- | --- | --- | --- | --- |
-        | `resource gpt-4` | 4 buckets stamped | 7 | 1 | some buckets could not be written |
+        | `resource gpt-4` | enabled 4 buckets | 7 | 1 | some buckets could not be written |
 
         - pending: access fan-out of resource gpt-4
         - access fan-out of resource gpt-4: some buckets could not be written \(1 of 7, such as NS/BUCKET\# broken\#gpt-4\#0: its key does not read: an entity id may not start with ' ': it starts with a letter or a digit and holds letters, digits and \_ . : @<!-- --> -\); it stays pending, the next run retries it
