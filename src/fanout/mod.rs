@@ -17,6 +17,7 @@ mod cascade;
 mod pace;
 mod params;
 mod pipeline;
+mod queue;
 mod seen;
 mod soft;
 mod stop;
