@@ -8,15 +8,16 @@
 //! apply, by whomever, finishes it.
 
 mod pending;
+mod prepare;
 
 pub use pending::{LONGEST_RUN_MS, resume};
+pub use prepare::prepare;
 
 use crate::apply::{ConfigWrites, Writer};
 use crate::clock::Clock;
 use crate::fanout::{Fanouts, Outcome, Progress, Settings};
-use crate::manifest::Manifest;
 use crate::model::{EpochMs, Level, NamespaceId, Owed, Switch};
-use crate::plan::{Action, Change, GuardedPlan, Plan, PlanOptions, Requirement, plan, ratchet};
+use crate::plan::{Action, Change, GuardedPlan, Requirement, ratchet};
 use crate::report::{ApplyReport, FanoutReport, LevelName, PlanReport, Status};
 use crate::store::{Author, Claim, RecordDelta, Store, StoreError, Takeover};
 use std::collections::BTreeSet;
@@ -40,26 +41,6 @@ pub struct ApplyOptions {
     pub forget: bool,
     /// What the manifest is warned about, for the report.
     pub warnings: Vec<String>,
-}
-
-/// Loads what is stored and plans a manifest against it. Reads only.
-///
-/// # Errors
-/// [`StoreError`] when something cannot be read.
-pub async fn prepare(
-    store: &Store,
-    manifest: &Manifest,
-    namespace_id: Option<NamespaceId>,
-    options: PlanOptions,
-) -> Result<Plan, StoreError> {
-    let namespace_id = match namespace_id {
-        Some(id) => Some(id),
-        None => store.namespace_id(manifest.namespace()).await?,
-    };
-    let state = store
-        .load_state(namespace_id, manifest.levels().keys())
-        .await?;
-    Ok(plan(manifest, &state, options))
 }
 
 /// Carries a guarded plan out.
@@ -300,6 +281,7 @@ impl Run<'_> {
             last_applied: Some(self.clock.now()),
             remembers: true,
             settled: false,
+            wrote: !writes.written.is_empty(),
         };
         Some(
             self.store
