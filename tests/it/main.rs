@@ -34,6 +34,7 @@ mod moved;
 mod plan;
 mod property;
 mod python;
+mod race;
 mod scenario;
 mod schedule;
 mod seed;
