@@ -1,6 +1,6 @@
 //! The pipeline: load, plan, guard, then write ahead, write config, fan out, record, report.
 //!
-//! Expected flow: [`prepare`] makes a plan, the caller shows it, [`Plan::guard`] lets it pass,
+//! Expected flow: [`prepare`] makes a plan, the caller shows it, [`Plan::guard`](crate::plan::Plan::guard) lets it pass,
 //! [`apply`] carries it out.
 //!
 //! Guarantees: nothing is written before the plan is guarded and what it owes is recorded; every

@@ -166,29 +166,15 @@ impl BucketChange for ParamsChange {
                 _ => {}
             }
         }
-        if self.is_carried(&update, bucket) {
-            return Update::default();
+        if is_carried(&update, bucket) {
+            // Nothing for the next acquire to learn: it need not go the slow way.
+            update.leave("vu");
         }
         update
     }
 }
 
 impl ParamsChange {
-    /// Whether a bucket is as the update would leave it, instants aside. Writing it again would send
-    /// its next acquire the slow way for nothing. A soft stamp is renewed all the same.
-    fn is_carried(&self, update: &Update, bucket: &Item) -> bool {
-        let holds = |(attribute, value): (&str, Option<&AttributeValue>)| match (
-            attribute,
-            value,
-            bucket.get(attribute),
-        ) {
-            ("vu", ..) | ("ttl", Some(_), Some(_)) | (_, None, None) => true,
-            (_, Some(value), Some(carried)) => same_value(value, carried),
-            _ => false,
-        };
-        self.params.soft.is_empty() && update.changes().all(holds)
-    }
-
     fn applies(&self, limit: &str) -> bool {
         self.params.limits.iter().any(|name| name.as_str() == limit)
     }
@@ -204,4 +190,18 @@ impl ParamsChange {
             }
         }
     }
+}
+
+/// Whether a bucket is as the update would leave it, instants aside.
+fn is_carried(update: &Update, bucket: &Item) -> bool {
+    let holds = |(attribute, value): (&str, Option<&AttributeValue>)| {
+        let is_instant = attribute == "ttl" || attribute.ends_with("_soft");
+        match (value, bucket.get(attribute)) {
+            _ if attribute == "vu" => true,
+            (Some(_), Some(_)) if is_instant => true,
+            (Some(value), Some(carried)) => same_value(value, carried),
+            (value, carried) => value.is_none() && carried.is_none(),
+        }
+    };
+    update.changes().all(holds)
 }
