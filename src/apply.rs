@@ -6,7 +6,7 @@
 
 use crate::clock::Clock;
 use crate::fanout::Settings;
-use crate::model::{EpochMs, Level, LevelConfig, NamespaceId, Owed, StoredLevel};
+use crate::model::{EpochMs, Level, LevelConfig, NamespaceId, Owed, StoredLevel, Switch};
 use crate::plan::{Action, Change, GuardedPlan, Plan, fanouts_of};
 use crate::store::StoreError;
 use crate::store::{Author, Claim, LEVELS_PER_TRANSACTION, LevelOutcome, LevelWrite, Store};
@@ -118,18 +118,23 @@ impl Writer<'_> {
                     LevelOutcome::Moved(current) if item.is_satisfied_by(current.as_deref()) => {
                         self.landed(&item, writes);
                     }
-                    LevelOutcome::Moved(current) => moved.push(item.rebased(plan, current)),
+                    LevelOutcome::Moved(current) => moved.push((item, current)),
                 }
             }
-            if let Err(error) = self.owe(&moved, writes).await {
-                let failed = |item: &Item<'_>| (item.change.level.clone(), error.to_string());
-                writes.failed.extend(moved.iter().map(failed));
+            if moved.is_empty() {
                 return;
             }
-            items = moved;
-            if items.is_empty() {
-                return;
-            }
+            let levels: Vec<Level> = moved
+                .iter()
+                .map(|(item, _)| item.change.level.clone())
+                .collect();
+            items = match self.rebase(plan, moved, writes).await {
+                Ok(rebased) => rebased,
+                Err(error) => {
+                    let failed = levels.into_iter().map(|level| (level, error.to_string()));
+                    return writes.failed.extend(failed);
+                }
+            };
         }
         for item in items {
             let reason = "others keep writing it: run this again".to_owned();
@@ -142,6 +147,30 @@ impl Writer<'_> {
             .written
             .insert(item.change.level.clone(), item.change.action);
         writes.last_at = Some(self.clock.now());
+    }
+
+    /// Makes the writes of levels that moved anew, from what is stored of them now.
+    async fn rebase<'p>(
+        &self,
+        plan: &Plan,
+        moved: Vec<(Item<'p>, Option<Box<StoredLevel>>)>,
+        writes: &mut ConfigWrites,
+    ) -> Result<Vec<Item<'p>>, StoreError> {
+        let is_doubtful = |(item, current): &(Item<'_>, Option<Box<StoredLevel>>)| {
+            let switch = current.as_ref().and_then(|current| current.config.disabled);
+            switch.is_some() && plan.may_keep_switch(item.change, switch)
+        };
+        // Only the record tells another apply's switch from one that was set by hand.
+        let memory = if moved.iter().any(is_doubtful) {
+            let record = self.store.record(self.ns).await?;
+            record.and_then(|record| record.switches)
+        } else {
+            None
+        };
+        let rebased = |(item, current): (Item<'p>, _)| item.rebased(plan, current, memory.as_ref());
+        let rebased: Vec<Item<'p>> = moved.into_iter().map(rebased).collect();
+        self.owe(&rebased, writes).await?;
+        Ok(rebased)
     }
 
     /// Records ahead what rebased levels owe beyond the plan.
@@ -193,11 +222,16 @@ impl<'p> Item<'p> {
         }
     }
 
-    fn rebased(mut self, plan: &Plan, current: Option<Box<StoredLevel>>) -> Self {
+    fn rebased(
+        mut self,
+        plan: &Plan,
+        current: Option<Box<StoredLevel>>,
+        memory: Option<&BTreeMap<Level, Switch>>,
+    ) -> Self {
         let current = current.map(|current| *current);
         // What reads the same and still fails its condition is spelled in a way of its own.
         self.whatever = current.is_some() && current == self.before;
-        self.after = plan.resettled(self.change, self.after.take(), current.as_ref());
+        self.after = plan.resettled(self.change, current.as_ref(), memory);
         self.before = current;
         self
     }

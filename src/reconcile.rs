@@ -1,6 +1,6 @@
 //! The pipeline: load, plan, guard, then write ahead, write config, fan out, record, report.
 //!
-//! Expected flow: [`prepare`] makes a plan, the caller shows it, [`Plan::guard`] lets it pass,
+//! Expected flow: [`prepare`] makes a plan, the caller shows it, [`Plan::guard`](crate::plan::Plan::guard) lets it pass,
 //! [`apply`] carries it out.
 //!
 //! Guarantees: nothing is written before the plan is guarded and what it owes is recorded; every
@@ -8,16 +8,17 @@
 //! apply, by whomever, finishes it.
 
 mod pending;
+mod prepare;
 mod record;
 
 pub use pending::{LONGEST_RUN_MS, resume};
+pub use prepare::prepare;
 
 use crate::apply::{ConfigWrites, Writer};
 use crate::clock::Clock;
 use crate::fanout::{Fanouts, Outcome, Progress, Settings, Shares};
-use crate::manifest::Manifest;
 use crate::model::{EpochMs, Level, NamespaceId, Owed};
-use crate::plan::{Action, GuardedPlan, Plan, PlanOptions, Requirement, plan, ratchet};
+use crate::plan::{Action, GuardedPlan, Requirement, ratchet};
 use crate::report::{ApplyReport, FanoutReport, LevelName, PlanReport, Status};
 use crate::store::{Author, Claim, Store, StoreError};
 use pending::Taken;
@@ -42,26 +43,6 @@ pub struct ApplyOptions {
     pub forget: bool,
     /// What the manifest is warned about, for the report.
     pub warnings: Vec<String>,
-}
-
-/// Loads what is stored and plans a manifest against it. Reads only.
-///
-/// # Errors
-/// [`StoreError`] when something cannot be read.
-pub async fn prepare(
-    store: &Store,
-    manifest: &Manifest,
-    namespace_id: Option<NamespaceId>,
-    options: PlanOptions,
-) -> Result<Plan, StoreError> {
-    let namespace_id = match namespace_id {
-        Some(id) => Some(id),
-        None => store.namespace_id(manifest.namespace()).await?,
-    };
-    let state = store
-        .load_state(namespace_id, manifest.levels().keys())
-        .await?;
-    Ok(plan(manifest, &state, options))
 }
 
 /// Carries a guarded plan out.

@@ -76,6 +76,10 @@ impl Kind for CascadeKind<'_> {
         Ok(decided)
     }
 
+    fn agree(one: &OwnerStamp, two: &OwnerStamp) -> bool {
+        one == two
+    }
+
     async fn write(&self, batch: &[(String, OwnerStamp)]) -> Vec<Stamped> {
         let stamps: Vec<_> = batch
             .iter()

@@ -53,6 +53,10 @@ impl Kind for ParamsKind<'_> {
         walk::decide(self.fanouts, page, resolve, write).await
     }
 
+    fn agree(one: &ParamsChange, two: &ParamsChange) -> bool {
+        one.params.agrees(&two.params)
+    }
+
     async fn write(&self, batch: &[(String, ParamsChange)]) -> Vec<Stamped> {
         self.fanouts.store.change_buckets(batch).await
     }

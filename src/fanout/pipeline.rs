@@ -1,13 +1,18 @@
 //! The passes that every fan-out is made of: find buckets page by page, decide what each must carry,
-//! write it, side by side.
+//! write it, and look whether config still says so, side by side.
+//!
+//! A bucket is decided by several levels, and other fan-outs, of other levels too, write it
+//! meanwhile: what was decided before theirs may land after theirs. So a bucket is done only when
+//! config, read after the write, still demands what was written.
 
+use super::queue::Queue;
 use super::seen::Seen;
 use super::{Ended, Fanouts, ROUNDS, Tally};
 use crate::model::{AccessMode, Owed};
 use crate::store::{BucketPage, FoundBucket, PageStart, Stamped, StoreError};
 use crate::table::{BucketKeyError, Discovery, keys};
 use futures::stream::{self, FuturesUnordered, StreamExt};
-use std::collections::VecDeque;
+use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -17,7 +22,7 @@ const ATTEMPTS: u32 = 7;
 
 /// Buckets decided together. With two levels of its own a bucket, and one or two that all share, their
 /// config is 8 full batches, which are read at once.
-const DECIDED_TOGETHER: usize = 399;
+pub(super) const DECIDED_TOGETHER: usize = 399;
 /// How many such parts of a page are being decided at once.
 const DECIDING: usize = 2;
 /// How many decided parts may wait for their writes.
@@ -32,6 +37,8 @@ pub(super) enum Pass {
     Second,
     /// Write buckets that show something wrong.
     Reading,
+    /// Decide anew about buckets that a pass has written, whichever level they follow by now.
+    Again,
 }
 
 /// What one page of buckets comes to.
@@ -75,6 +82,12 @@ pub(super) trait Kind: Sync {
     fn mode(_write: &Self::Write) -> Option<AccessMode> {
         None
     }
+    /// Whether config is read again after a write. Of access the reading pass comes to it in any case.
+    fn is_checked(_pass: Pass) -> bool {
+        true
+    }
+    /// Whether two writes bring a bucket to the same, instants aside.
+    fn agree(one: &Self::Write, two: &Self::Write) -> bool;
     /// Writes at most [`Kind::BATCH`] buckets, answered in order.
     fn write(&self, batch: &[(String, Self::Write)]) -> impl Future<Output = Vec<Stamped>> + Send;
 }
@@ -91,8 +104,8 @@ pub(super) async fn run<K: Kind>(
         let failed = tally.failed;
         let mut seen = Seen::new();
         for pass in [Pass::First, Pass::Second] {
-            if !run_pass(fanouts, kind, owed, pass, &mut seen, tally).await? {
-                return Ok(Ended::OutOfTime);
+            if let Some(early) = run_pass(fanouts, kind, owed, pass, &mut seen, tally).await? {
+                return Ok(early);
             }
         }
         if kind.seed().await? == seed {
@@ -102,7 +115,7 @@ pub(super) async fn run<K: Kind>(
     Ok(Ended::Moving)
 }
 
-/// One pass. `false`: the deadline came first.
+/// One pass. `None`: it is through; otherwise, why not.
 ///
 /// Buckets are found and decided ahead of those being written, by a bounded queue, so that neither
 /// waits for the other's answers.
@@ -113,19 +126,21 @@ pub(super) async fn run_pass<K: Kind>(
     pass: Pass,
     seen: &mut Seen,
     tally: &mut Tally,
-) -> Result<bool, StoreError> {
+) -> Result<Option<Ended>, StoreError> {
     let (send, receive) = mpsc::channel(AHEAD);
     let found = find(fanouts, kind, owed, pass, seen, send);
     let written = write_all(fanouts, kind, owed, pass, receive, tally);
     let (found, written) = futures::join!(found, written);
-    Ok(found? && written)
+    let early = written?;
+    let in_time = found?;
+    Ok(early.or((!in_time).then_some(Ended::OutOfTime)))
 }
 
 /// Buckets found, and what they come to.
-struct Found<W> {
+pub(super) struct Found<W> {
     /// How many, for the count of the first pass.
-    buckets: u64,
-    decided: Decided<W>,
+    pub(super) buckets: u64,
+    pub(super) decided: Decided<W>,
 }
 
 /// Finds the level's buckets page by page and decides for them, the next page being read meanwhile.
@@ -215,8 +230,23 @@ async fn next_page(
     }
 }
 
-/// Writes buckets as they are decided, in full batches and a bounded number of them at once.
-/// `false`: out of time.
+/// What is done with some buckets at once.
+pub(super) enum Work<W> {
+    Write(Vec<(String, W)>),
+    Check(Vec<(String, W)>),
+}
+
+/// What came of it.
+enum Done<W> {
+    /// The buckets were written as far as they could be; whether in time.
+    Written(Vec<(String, W)>, Tally, bool),
+    /// What config demands of written buckets now, where that is something else.
+    Checked(Result<Decided<W>, StoreError>),
+}
+
+/// Writes buckets as they are decided, in full batches, and checks what was written, in larger
+/// ones; a bounded number of them at once. `None`: config demands what was written; otherwise, why
+/// that is not known.
 async fn write_all<K: Kind>(
     fanouts: &Fanouts<'_>,
     kind: &K,
@@ -224,56 +254,90 @@ async fn write_all<K: Kind>(
     pass: Pass,
     mut receive: mpsc::Receiver<Found<K::Write>>,
     tally: &mut Tally,
-) -> bool {
+) -> Result<Option<Ended>, StoreError> {
     let most = fanouts.settings.concurrency.max(1);
     let mut running = FuturesUnordered::new();
-    let mut waiting: VecDeque<(String, K::Write)> = VecDeque::new();
-    let (mut comes_more, mut in_time) = (true, true);
+    let mut queue = Queue::<K>::new();
+    let mut comes_more = true;
+    let mut early = Ok(None);
     loop {
         while running.len() < most
-            && (waiting.len() >= K::BATCH || !comes_more && !waiting.is_empty())
+            && let Some(work) = queue.next(comes_more)
         {
-            let batch: Vec<_> = waiting.drain(..waiting.len().min(K::BATCH)).collect();
-            running.push(write_batch(fanouts, kind, batch));
+            running.push(carry_out(fanouts, kind, work));
         }
         tokio::select! {
             biased;
             Some(done) = running.next() => {
-                let (done, was_in_time) = done;
-                tally.add(done);
-                fanouts.progress.advanced(owed, tally);
-                if !was_in_time {
-                    (in_time, comes_more) = (false, false);
+                let ended = match done {
+                    Done::Written(batch, done, in_time) => {
+                        tally.add(done);
+                        fanouts.progress.advanced(owed, tally);
+                        queue.written(batch, K::is_checked(pass));
+                        (!in_time).then(|| Ok(Some(Ended::OutOfTime)))
+                    }
+                    Done::Checked(Ok(decided)) => queue
+                        .checked(decided, tally)
+                        .then(|| Ok(Some(Ended::Moving))),
+                    Done::Checked(Err(error)) => Some(Err(error)),
+                };
+                if let Some(ended) = ended {
+                    (early, comes_more) = (ended, false);
                     receive.close();
-                    waiting.clear();
+                    queue.clear();
                 }
             }
-            found = receive.recv(), if comes_more && waiting.len() < K::BATCH => match found {
+            found = receive.recv(), if comes_more && queue.has_room() => match found {
                 None => comes_more = false,
-                Some(found) => {
-                    if pass == Pass::First {
-                        tally.found += found.buckets;
-                        tally.found -= found.decided.foreign.len() as u64;
-                    }
-                    for (pk, error) in found.decided.foreign {
-                        tally.skip(&pk, &error);
-                    }
-                    for (pk, reason) in found.decided.undecided {
-                        tally.fail(&pk, &reason);
-                    }
-                    waiting.extend(found.decided.writes);
-                }
+                Some(found) => queue.found(found, pass, tally),
             },
-            else => return in_time,
+            else => return early,
         }
     }
 }
+
+async fn carry_out<K: Kind>(
+    fanouts: &Fanouts<'_>,
+    kind: &K,
+    work: Work<K::Write>,
+) -> Done<K::Write> {
+    match work {
+        Work::Write(batch) => {
+            let (done, in_time) = write_batch(fanouts, kind, &batch).await;
+            Done::Written(batch, done, in_time)
+        }
+        Work::Check(batch) if fanouts.is_out_of_time() => {
+            Done::Written(batch, Tally::default(), false)
+        }
+        Work::Check(batch) => Done::Checked(check(kind, batch).await),
+    }
+}
+
+/// Decides anew about written buckets, and keeps what differs from what was written.
+async fn check<K: Kind>(
+    kind: &K,
+    batch: Vec<(String, K::Write)>,
+) -> Result<Decided<K::Write>, StoreError> {
+    let found = |(pk, _): &(String, K::Write)| FoundBucket {
+        pk: pk.clone(),
+        shown: None,
+    };
+    let page: Vec<FoundBucket> = batch.iter().map(found).collect();
+    let mut decided = kind.decide(&page, Pass::Again).await?;
+    let written: HashMap<String, K::Write> = batch.into_iter().collect();
+    decided.writes.retain(|(pk, write)| {
+        let before = written.get(pk);
+        before.is_none_or(|before| !K::agree(before, write))
+    });
+    Ok(decided)
+}
+
 /// Writes one batch and, of what the table throttles, the rest again, ever more slowly. `false`:
 /// out of time.
 async fn write_batch<K: Kind>(
     fanouts: &Fanouts<'_>,
     kind: &K,
-    batch: Vec<(String, K::Write)>,
+    batch: &[(String, K::Write)],
 ) -> (Tally, bool) {
     let mut done = Tally::default();
     let answers = {
@@ -281,7 +345,7 @@ async fn write_batch<K: Kind>(
         if fanouts.is_out_of_time() {
             return (done, false);
         }
-        kind.write(&batch).await
+        kind.write(batch).await
     };
     let mut again = count::<K>(batch.iter().zip(answers), &mut done);
     if again.is_empty() {

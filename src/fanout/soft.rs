@@ -44,14 +44,18 @@ impl Kind for SoftKind<'_> {
     async fn decide(
         &self,
         page: &[FoundBucket],
-        _: Pass,
+        pass: Pass,
     ) -> Result<Decided<SoftChange>, StoreError> {
-        let resolve = |configs: &Configs, id: &BucketId, _| self.resolve(configs, id);
+        let resolve = |configs: &Configs, id: &BucketId, _| self.resolve(configs, id, pass);
         let write = |soft: &Arc<BTreeSet<LimitName>>, until| SoftChange {
             soft: soft.clone(),
             until,
         };
         walk::decide(self.fanouts, page, resolve, write).await
+    }
+
+    fn agree(one: &SoftChange, two: &SoftChange) -> bool {
+        one.soft == two.soft
     }
 
     async fn write(&self, batch: &[(String, SoftChange)]) -> Vec<Stamped> {
@@ -65,12 +69,14 @@ impl SoftKind<'_> {
         &self,
         configs: &Configs,
         bucket: &BucketId,
+        pass: Pass,
     ) -> Result<Option<Arc<BTreeSet<LimitName>>>, String> {
         let Some((step, config)) = walk::limits(configs, bucket).map_err(ToString::to_string)?
         else {
             return Ok(Some(Arc::default()));
         };
         let is_ours = match step {
+            _ if pass == Pass::Again => true,
             Step::Entity | Step::EntityDefault => false,
             Step::Resource => *self.level != Level::System,
             Step::System => true,

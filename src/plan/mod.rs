@@ -158,25 +158,39 @@ impl Plan {
     }
 
     /// The config to write for a change whose stored level moved since it was planned: a switch
-    /// set by hand meanwhile is treated as one that had been set before.
+    /// set by hand meanwhile is treated as one that had been set before. `memory` is what the
+    /// record, read by now, says of declared switches: one that another apply declared and set
+    /// meanwhile was not set by hand.
     pub fn resettled(
         &self,
         change: &Change,
-        after: Option<LevelConfig>,
         current: Option<&StoredLevel>,
+        memory: Option<&BTreeMap<Level, Switch>>,
     ) -> Option<LevelConfig> {
-        let mut after = after?;
+        let mut after = change.after.clone()?;
         let planned = change.before_config().and_then(|before| before.disabled);
         let current = current.and_then(|current| current.config.disabled);
         if current != planned {
             let declares = self.record.switches.as_ref();
             let declared = declares.and_then(|switches| switches.get(&change.level));
-            // It is not the switch that an earlier apply may have left.
-            let was_declared = false;
+            let theirs = memory.and_then(|memory| memory.get(&change.level)).copied();
+            // An earlier apply's is what was planned against. This one is a later apply's, or was
+            // set by hand.
+            let was_declared = current.is_some() && current == theirs;
             after.disabled =
                 switch::settled(declared.copied(), current, was_declared, self.out_of_band);
         }
         Some(after)
+    }
+
+    /// Whether a switch that a change's level shows by now, and did not show when it was planned,
+    /// would be kept had somebody set it by hand.
+    pub fn may_keep_switch(&self, change: &Change, current: Option<Switch>) -> bool {
+        let mut declared = self.record.switches.iter().flatten();
+        let planned = change.before_config().and_then(|before| before.disabled);
+        self.out_of_band == OutOfBand::Keep
+            && current != planned
+            && !declared.any(|(level, _)| *level == change.level)
     }
 
     /// A hash of everything the plan would do, to recognise it by when it is applied later.
@@ -274,6 +288,8 @@ pub fn fanouts_of(
     after: Option<&LevelConfig>,
 ) -> BTreeSet<FanoutKind> {
     let nothing = LevelConfig::default();
+    // With an entity's level goes whatever limit somebody added to it unseen.
+    let goes = stored.is_some() && after.is_none();
     let unknown = stored.is_some_and(|stored| stored.damage.is_some());
     let before = stored.map_or(&nothing, |stored| &stored.config);
     let after = after.unwrap_or(&nothing);
@@ -281,7 +297,9 @@ pub fn fanouts_of(
         FanoutKind::Access => before.disabled != after.disabled,
         FanoutKind::Cascade => before.cascade != after.cascade,
         FanoutKind::Soft => unknown || soft_limits(before) != soft_limits(after),
-        FanoutKind::Params => unknown || before.limits != after.limits || before.zone != after.zone,
+        FanoutKind::Params => {
+            goes || unknown || before.limits != after.limits || before.zone != after.zone
+        }
     };
     every_fanout(level).filter(|kind| differs(*kind)).collect()
 }

@@ -137,6 +137,7 @@ impl Run<'_> {
             last_applied: Some(self.clock.now()),
             remembers: true,
             settled: false,
+            wrote: !writes.written.is_empty(),
             full_owed: self
                 .options
                 .full

@@ -4,7 +4,7 @@
 
 use super::read::key_item;
 use super::state::stored_level;
-use super::{Store, StoreError, error};
+use super::{Store, StoreError, error, in_place};
 use crate::model::{EpochMs, Level, LevelConfig, NamespaceId, Scope, StoredLevel};
 use crate::table::audit::AuditEvent;
 use crate::table::registry::{self, RegistryChange, RegistryUpdate};
@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
     CancellationReason, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 /// Levels that one transaction writes: each brings its audit event, and the registries two more,
@@ -109,10 +109,12 @@ impl Store {
                 Err(_) => groups.extend(group.into_iter().rev().map(|index| vec![index])),
             }
         }
-        outcomes
+        let mut outcomes: Vec<LevelOutcome> = outcomes
             .into_iter()
             .map(|outcome| outcome.unwrap_or(LevelOutcome::Written))
-            .collect()
+            .collect();
+        self.look_again(ns, writes, &mut outcomes).await;
+        outcomes
     }
 
     /// Removes counts of entity configs that have come down to nothing, as clients do, so that
@@ -222,10 +224,26 @@ impl Store {
             condition.names.clear();
             condition.values.clear();
         }
-        let names = (!condition.names.is_empty()).then(|| condition.names.into_iter().collect());
-        let values = (!condition.values.is_empty()).then(|| condition.values.into_iter().collect());
+        let names = (!condition.names.is_empty())
+            .then(|| condition.names.into_iter().collect::<HashMap<_, _>>());
+        let values = (!condition.values.is_empty())
+            .then(|| condition.values.into_iter().collect::<HashMap<_, _>>());
         let on_failure = ReturnValuesOnConditionCheckFailure::AllOld;
         let item = TransactWriteItem::builder();
+        if let Some(change) = in_place::change(ns, write) {
+            let names = names.into_iter().flatten().chain(change.names());
+            let values = values.into_iter().flatten().chain(change.values());
+            let update = Update::builder()
+                .table_name(self.table())
+                .set_key(Some(key_item(&keys::config(ns, write.level))))
+                .update_expression(change.expression())
+                .condition_expression(condition.expression)
+                .set_expression_attribute_names(Some(names.collect()))
+                .set_expression_attribute_values(Some(values.collect()))
+                .return_values_on_condition_check_failure(on_failure)
+                .build()?;
+            return Ok(item.update(update).build());
+        }
         Ok(match write.after {
             Some(after) => item
                 .put(

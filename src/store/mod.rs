@@ -15,6 +15,7 @@ pub mod embedded;
 mod endpoint;
 mod entity;
 pub mod error;
+mod in_place;
 mod pending;
 mod read;
 mod record;

@@ -19,11 +19,13 @@ const CONCURRENCY: usize = 4;
 pub struct RecordDelta {
     /// Levels that are managed from now on.
     pub managed: BTreeSet<Level>,
-    /// Levels that are no longer managed.
+    /// Levels that are no longer managed, unless they are stored all the same: another apply wrote
+    /// them meanwhile, and whatever the record does not list is never deleted.
     pub released: BTreeSet<Level>,
     /// Switches that were declared. Every other managed level of this apply declared none.
     pub switches: BTreeMap<Level, Switch>,
-    /// Levels whose declared switch is forgotten.
+    /// Levels whose declared switch is forgotten, unless it stands: another apply set it meanwhile,
+    /// and forgotten it would be taken for set by hand and kept for good.
     pub silent: BTreeSet<Level>,
     /// Who applies, and from whom they take the namespace over; `None` keeps the stored owner.
     pub owner: Option<Takeover>,
@@ -39,6 +41,9 @@ pub struct RecordDelta {
     pub full_owed: Option<bool>,
     /// Levels whose listed cascade fan-outs are pending items by now.
     pub unlisted: BTreeSet<Level>,
+    /// Whether levels were written: another apply that is about to forget them must see it, even
+    /// where the record says the same before and after.
+    pub wrote: bool,
 }
 
 /// A change of owner, from the one that was read.
@@ -59,6 +64,36 @@ impl Takeover {
 }
 
 impl RecordDelta {
+    /// The levels about which this change forgets something.
+    fn forgets(&self, record: &ProvisionerRecord) -> BTreeSet<Level> {
+        let remembered = |level: &&Level| {
+            let switches = record.switches.as_ref();
+            switches.is_some_and(|switches| switches.contains_key(*level))
+        };
+        let managed = |level: &&Level| record.managed.contains(*level);
+        let released = self.released.iter().filter(managed);
+        released
+            .chain(self.silent.iter().filter(remembered))
+            .cloned()
+            .collect()
+    }
+
+    /// The change without forgetting what stands: levels that are stored, with the switch of each.
+    fn sparing(
+        &self,
+        record: &ProvisionerRecord,
+        stored: &HashMap<Level, Option<Switch>>,
+    ) -> RecordDelta {
+        let mut delta = self.clone();
+        delta.released.retain(|level| !stored.contains_key(level));
+        let remembered = |level: &Level| record.switches.as_ref()?.get(level).copied();
+        let stands = |level: &Level| stored.get(level).copied().flatten();
+        delta
+            .silent
+            .retain(|level| stands(level).is_none() || stands(level) != remembered(level));
+        delta
+    }
+
     /// The record after this change.
     pub fn merged(&self, stored: Option<ProvisionerRecord>) -> ProvisionerRecord {
         let mut record = stored.unwrap_or_default();
@@ -124,8 +159,9 @@ impl Store {
                     owner: owner.map_or("nobody".to_owned(), ToString::to_string),
                 });
             }
+            let delta = self.spare(ns, delta, stored.as_ref()).await?;
             let mut merged = delta.merged(stored.clone());
-            if let Some(stored) = &stored {
+            if let Some(stored) = stored.as_ref().filter(|_| !delta.wrote) {
                 let mut same = merged.clone();
                 same.last_applied = stored.last_applied;
                 if same == *stored {
@@ -143,6 +179,26 @@ impl Store {
         Err(StoreError::ConditionFailed {
             act: "write the provisioner record".into(),
         })
+    }
+
+    /// The change without forgetting what config, read after the record, still holds. Whoever
+    /// writes config later writes the record after that, and this one then fails its condition or
+    /// is corrected by theirs.
+    async fn spare(
+        &self,
+        ns: &NamespaceId,
+        delta: &RecordDelta,
+        stored: Option<&ProvisionerRecord>,
+    ) -> Result<RecordDelta, StoreError> {
+        let Some(record) = stored else {
+            return Ok(delta.clone());
+        };
+        let forgets = delta.forgets(record);
+        if forgets.is_empty() {
+            return Ok(delta.clone());
+        }
+        let standing = self.standing(ns, &forgets).await?;
+        Ok(delta.sparing(record, &standing))
     }
 
     /// Deletes the record and its overflow items while it is still `owner`'s. A record that is gone

@@ -28,6 +28,25 @@ impl Store {
         Ok(found.collect())
     }
 
+    /// The stored ones among some levels, each with its explicit switch. Nothing else of the items
+    /// is read.
+    ///
+    /// # Errors
+    /// [`StoreError`] when they cannot be read.
+    pub(super) async fn standing(
+        &self,
+        ns: &NamespaceId,
+        levels: &BTreeSet<Level>,
+    ) -> Result<HashMap<Level, Option<Switch>>, StoreError> {
+        let projection = Projection(&["PK", "SK", "disabled"]);
+        let act = "read the switches";
+        let items = self.level_items(act, ns, levels, Some(projection)).await?;
+        let found = items
+            .into_iter()
+            .map(|(level, item)| (level, config::decode_switch(&item)));
+        Ok(found.collect())
+    }
+
     /// The explicit cascade policies of some levels; a level without one is left out. Nothing else
     /// of the items is read.
     ///

@@ -62,6 +62,11 @@ impl Update {
         self.changes.insert(attribute.into(), value);
     }
 
+    /// Leaves an attribute as it is after all.
+    pub fn leave(&mut self, attribute: &str) {
+        self.changes.remove(attribute);
+    }
+
     /// Writes only where this holds too. Its aliases start with `#c` and `:c`.
     pub fn only_if(&mut self, condition: Condition) {
         self.only_if = Some(condition);

@@ -78,11 +78,15 @@ pub fn encode_switch(switch: Switch) -> AttributeValue {
     }
 }
 
-fn encode_limit(name: &LimitName, limit: &Limit, item: &mut Item) {
-    let prefix = match limit.recovery {
+fn prefix(limit: &Limit) -> &'static str {
+    match limit.recovery {
         Recovery::Window(_) => WINDOWED,
         Recovery::Drip { .. } | Recovery::Calendar(_) => PLAIN,
-    };
+    }
+}
+
+fn encode_limit(name: &LimitName, limit: &Limit, item: &mut Item) {
+    let prefix = prefix(limit);
     let mut put = |field: &str, value| item.insert(format!("{prefix}{name}_{field}"), value);
     put("cp", number(limit.capacity));
     put("ra", number(limit.refill_amount()));
@@ -201,8 +205,8 @@ pub struct Condition {
 const MAX_COMPARISONS: usize = 200;
 
 /// The condition that an item still holds what was read of it: each declared attribute is equal,
-/// and a switch, policy or zone that was absent is still absent. Of an item that did not read, switch
-/// and policy are all that can be compared.
+/// and a switch, policy or zone that was absent is still absent, as is a soft mark of a limit. Of an
+/// item that did not read, switch and policy are all that can be compared.
 pub fn unmoved(before: Option<&StoredLevel>, level: &Level) -> Condition {
     let mut condition = Condition {
         expression: "attribute_exists(PK)".to_owned(),
@@ -227,6 +231,8 @@ pub fn unmoved(before: Option<&StoredLevel>, level: &Level) -> Condition {
             fields.insert(0, ((*name).to_owned(), None));
         }
     }
+    let hard = before.config.limits.iter().filter(|(_, limit)| !limit.soft);
+    fields.extend(hard.map(|(name, limit)| (format!("{}{name}_soft", prefix(limit)), None)));
     for (index, (name, value)) in fields.into_iter().take(MAX_COMPARISONS).enumerate() {
         condition.names.insert(format!("#c{index}"), name);
         condition.expression += &match value {

@@ -4,13 +4,14 @@
 //! Pure: the limits are resolved, the clock is read and the bucket is loaded elsewhere. Balances are
 //! never set here; a limit that stays keeps its `tk` and `tc`.
 
-use super::attr::{Item, number, text};
+use super::attr::{Item, number, same_value, text};
 use super::bucket::{BucketChange, RESERVED_LIMIT, Update, limit_attr, parse_limit_attr};
 use super::schedule;
 use crate::model::resolve::Step;
 use crate::model::{
     EpochMs, EpochSeconds, LevelConfig, Limit, LimitName, Recovery, TtlError, Zone, bucket_ttl,
 };
+use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -50,6 +51,7 @@ impl Expiry {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
     update: Update,
+    expiry: Expiry,
     limits: BTreeSet<LimitName>,
     soft: BTreeSet<LimitName>,
     /// Of `sched` and `rsched`, those for which the item has a default.
@@ -72,17 +74,21 @@ impl Params {
         update.put("sched_tz", is_scheduled.then(|| text(zone)));
         // The next acquire goes the slow way once, which clamps a balance above a lowered capacity.
         update.set("vu", number(0));
-        match expiry {
-            Expiry::Never => update.remove("ttl"),
-            Expiry::At(at) => update.set("ttl", number(at)),
-        }
         let is_soft = |(name, limit): (&LimitName, &Limit)| limit.soft.then(|| name.clone());
         Params {
             update,
+            expiry,
             limits: config.limits.keys().cloned().collect(),
             soft: config.limits.iter().filter_map(is_soft).collect(),
             defaults,
         }
+    }
+
+    /// Whether both come of the same limits: they may differ in when a bucket expires, for that
+    /// depends on the hour.
+    pub fn agrees(&self, other: &Params) -> bool {
+        let never = |params: &Params| params.expiry == Expiry::Never;
+        self.update == other.update && self.soft == other.soft && never(self) == never(other)
     }
 }
 
@@ -144,6 +150,10 @@ pub struct ParamsChange {
 impl BucketChange for ParamsChange {
     fn update(&self, bucket: &Item) -> Update {
         let mut update = self.params.update.clone();
+        match self.params.expiry {
+            Expiry::Never => update.remove("ttl"),
+            Expiry::At(at) => update.set("ttl", number(at)),
+        }
         for name in &self.params.soft {
             update.set(limit_attr(name.as_str(), "soft"), number(self.soft_until));
         }
@@ -155,6 +165,10 @@ impl BucketChange for ParamsChange {
                 Some((limit, _)) if !self.applies(limit) => update.remove(attribute),
                 _ => {}
             }
+        }
+        if is_carried(&update, bucket) {
+            // Nothing for the next acquire to learn: it need not go the slow way.
+            update.leave("vu");
         }
         update
     }
@@ -176,4 +190,18 @@ impl ParamsChange {
             }
         }
     }
+}
+
+/// Whether a bucket is as the update would leave it, instants aside.
+fn is_carried(update: &Update, bucket: &Item) -> bool {
+    let holds = |(attribute, value): (&str, Option<&AttributeValue>)| {
+        let is_instant = attribute == "ttl" || attribute.ends_with("_soft");
+        match (value, bucket.get(attribute)) {
+            _ if attribute == "vu" => true,
+            (Some(_), Some(_)) if is_instant => true,
+            (Some(value), Some(carried)) => same_value(value, carried),
+            (value, carried) => value.is_none() && carried.is_none(),
+        }
+    };
+    update.changes().all(holds)
 }

@@ -9,6 +9,7 @@
     reason = "a test fails by a panic, and says what it skips"
 )]
 
+mod between;
 mod bucket_items;
 mod calendar;
 #[cfg(unix)]
@@ -37,6 +38,7 @@ mod pending;
 mod plan;
 mod property;
 mod python;
+mod race;
 mod record;
 mod scenario;
 mod schedule;

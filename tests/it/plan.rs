@@ -140,6 +140,7 @@ entities:
         owes the access fan-out of resource legacy
         owes the params fan-out of entity alice/_default_
         owes the access fan-out of entity alice/gpt-4
+        owes the params fan-out of entity alice/gpt-4
         owes the access fan-out of entity bob/gpt-4
         owes the params fan-out of entity bob/gpt-4
         1 unchanged

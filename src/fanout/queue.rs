@@ -1,0 +1,95 @@
+//! What a pass has still to do: buckets to write, and written ones to check.
+//!
+//! Nothing is read or written here.
+
+use super::pipeline::{DECIDED_TOGETHER, Decided, Found, Kind, Pass, Work};
+use super::{ROUNDS, Tally};
+use std::collections::{HashMap, VecDeque};
+
+/// Buckets on their way through a pass.
+pub(super) struct Queue<K: Kind> {
+    waiting: VecDeque<(String, K::Write)>,
+    written: Vec<(String, K::Write)>,
+    /// Batches that are being written.
+    writing: usize,
+    /// How often buckets were written anew, because config had moved under the write.
+    again: HashMap<String, u32>,
+}
+
+impl<K: Kind> Queue<K> {
+    pub(super) fn new() -> Self {
+        Queue {
+            waiting: VecDeque::new(),
+            written: Vec::new(),
+            writing: 0,
+            again: HashMap::new(),
+        }
+    }
+
+    /// Whether more buckets may be found.
+    pub(super) fn has_room(&self) -> bool {
+        self.waiting.len() < K::BATCH
+    }
+
+    /// What can be begun: full batches while more may come, and whatever is left after that.
+    pub(super) fn next(&mut self, comes_more: bool) -> Option<Work<K::Write>> {
+        if self.waiting.len() >= K::BATCH || !comes_more && !self.waiting.is_empty() {
+            let many = self.waiting.len().min(K::BATCH);
+            self.writing += 1;
+            return Some(Work::Write(self.waiting.drain(..many).collect()));
+        }
+        let is_last = !comes_more && self.writing == 0 && !self.written.is_empty();
+        if self.written.len() >= DECIDED_TOGETHER || is_last {
+            let many = self.written.len().min(DECIDED_TOGETHER);
+            return Some(Work::Check(self.written.drain(..many).collect()));
+        }
+        None
+    }
+
+    /// Takes buckets that were found, and counts them.
+    pub(super) fn found(&mut self, found: Found<K::Write>, pass: Pass, tally: &mut Tally) {
+        let decided = found.decided;
+        if pass == Pass::First {
+            tally.found += found.buckets;
+            tally.found -= decided.foreign.len() as u64;
+        }
+        for (pk, error) in decided.foreign {
+            tally.skip(&pk, &error);
+        }
+        for (pk, reason) in decided.undecided {
+            tally.fail(&pk, &reason);
+        }
+        self.waiting.extend(decided.writes);
+    }
+
+    /// Takes a batch that was written, to be checked or not.
+    pub(super) fn written(&mut self, batch: Vec<(String, K::Write)>, is_checked: bool) {
+        self.writing = self.writing.saturating_sub(1);
+        if is_checked {
+            self.written.extend(batch);
+        }
+    }
+
+    /// Takes what config demands of written buckets by now, where that is something else. Whether
+    /// one of them moved too often.
+    pub(super) fn checked(&mut self, decided: Decided<K::Write>, tally: &mut Tally) -> bool {
+        for (pk, reason) in decided.undecided {
+            tally.fail(&pk, &reason);
+        }
+        for (pk, write) in decided.writes {
+            let rounds = self.again.entry(pk.clone()).or_default();
+            *rounds += 1;
+            if *rounds >= ROUNDS {
+                return true;
+            }
+            self.waiting.push_back((pk, write));
+        }
+        false
+    }
+
+    /// Gives up whatever is left.
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+        self.written.clear();
+    }
+}
