@@ -94,11 +94,11 @@ impl Behind {
 
 /// A page of buckets that show nothing.
 fn page(ns: &NamespaceId, buckets: usize, asked: &Value) -> Result<String, Failure> {
-    let start = match asked["ExclusiveStartKey"]["at"]["N"].as_str() {
-        Some(start) => start.parse()?,
-        None => 0,
-    };
-    let end = buckets.min(start + PAGE);
+    // A page's end says how many buckets come before it.
+    let place = |key: &Value| key["S"].as_str().map(str::parse::<usize>).transpose();
+    let start = place(&asked["ExclusiveStartKey"]["GSI2SK"])?.unwrap_or(0);
+    let most = place(&asked["ExpressionAttributeValues"][":end"])?.unwrap_or(buckets);
+    let end = most.min(start + PAGE);
     let mut items = String::new();
     for index in start..end {
         let id = BucketId {
@@ -110,8 +110,8 @@ fn page(ns: &NamespaceId, buckets: usize, asked: &Value) -> Result<String, Failu
         write!(items, r#"{comma}{{"PK":{{"S":"{}"}}}}"#, id.pk(ns))?;
     }
     let count = end - start;
-    let next = match end < buckets {
-        true => format!(r#","LastEvaluatedKey":{{"at":{{"N":"{end}"}}}}"#),
+    let next = match end < most {
+        true => format!(r#","LastEvaluatedKey":{{"GSI2SK":{{"S":"{end}"}}}}"#),
         false => String::new(),
     };
     Ok(format!(

@@ -5,7 +5,6 @@
 //! `disabled: false` survive inside a disabled resource.
 
 use super::pipeline::{self, Decided, Kind, Pass};
-use super::seen::Seen;
 use super::{Ended, Fanouts, Tally, walk};
 use crate::model::resolve::{Access, Step, access};
 use crate::model::{AccessMode, Level, Owed, Switch};
@@ -27,11 +26,7 @@ pub(super) async fn mend(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
-    let kind = AccessKind::new(fanouts, owed);
-    let failed = tally.failed;
-    let mut seen = Seen::new();
-    let early = pipeline::run_pass(fanouts, &kind, owed, Pass::Reading, &mut seen, tally).await?;
-    Ok(early.unwrap_or_else(|| tally.ended_since(failed)))
+    pipeline::read(fanouts, &AccessKind::new(fanouts, owed), owed, tally).await
 }
 
 struct AccessKind<'a> {

@@ -19,6 +19,7 @@
 
 mod access;
 mod cascade;
+mod find;
 mod order;
 mod pace;
 mod params;
@@ -100,6 +101,11 @@ impl Tally {
             );
             self.foreign_samples.push(sample);
         }
+    }
+
+    /// Writes that are over, however they ended.
+    fn settled(&self) -> u64 {
+        self.stamped + self.vanished + self.failed
     }
 
     /// How passes ended that began when so many had failed.

@@ -5,13 +5,14 @@
 //! meanwhile: what was decided before theirs may land after theirs. So a bucket is done only when
 //! config, read after the write, still demands what was written.
 
+use super::find::{AHEAD, Finder, Found};
 use super::queue::Queue;
 use super::seen::Seen;
 use super::{Ended, Fanouts, ROUNDS, Tally};
 use crate::model::{AccessMode, Owed};
-use crate::store::{BucketPage, FoundBucket, PageStart, Stamped, StoreError};
-use crate::table::{BucketKeyError, Discovery, keys};
-use futures::stream::{self, FuturesUnordered, StreamExt};
+use crate::store::{FoundBucket, Stamped, StoreError};
+use crate::table::{BucketKeyError, keys};
+use futures::stream::{FuturesUnordered, StreamExt};
 use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
@@ -20,20 +21,12 @@ use tokio::sync::mpsc;
 /// How often a write that the table throttles is sent.
 const ATTEMPTS: u32 = 7;
 
-/// Buckets decided together. With two levels of its own a bucket, and one or two that all share, their
-/// config is 8 full batches, which are read at once.
-pub(super) const DECIDED_TOGETHER: usize = 399;
-/// How many such parts of a page are being decided at once.
-const DECIDING: usize = 2;
-/// How many decided parts may wait for their writes.
-const AHEAD: usize = 2;
-
 /// What a pass does with a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pass {
     /// Write every bucket; the index is not trusted.
     First,
-    /// Write buckets that the first pass did not: an acquire in flight may have created them.
+    /// Write buckets that the first pass did not see: an acquire in flight may have created them.
     Second,
     /// Write buckets that show something wrong.
     Reading,
@@ -99,135 +92,87 @@ pub(super) async fn run<K: Kind>(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
+    let discovery = keys::buckets_of_level(fanouts.ns, &owed.level);
     for _ in 0..ROUNDS {
-        let seed = kind.seed().await?;
+        // What decides is read before anything is decided.
+        let first = fanouts.store.bucket_page(&discovery, None);
+        let (seed, first) = futures::join!(kind.seed(), first);
+        let (seed, first) = (seed?, first?);
         let failed = tally.failed;
-        let mut seen = Seen::new();
-        for pass in [Pass::First, Pass::Second] {
-            if let Some(early) = run_pass(fanouts, kind, owed, pass, &mut seen, tally).await? {
-                return Ok(early);
-            }
+        let mut seen = Seen::default();
+        let finder = |pass| Finder {
+            fanouts,
+            kind,
+            discovery: &discovery,
+            pass,
+        };
+        let found = |send| async { finder(Pass::First).in_order(first, &mut seen, send).await };
+        if let Some(early) = pass(fanouts, kind, owed, Pass::First, tally, found).await? {
+            return Ok(early);
         }
-        if kind.seed().await? == seed {
+        let settled = tally.settled();
+        let found = |send| async { finder(Pass::Second).unseen(&seen, send).await };
+        let second = pass(fanouts, kind, owed, Pass::Second, tally, found);
+        let (early, now) = futures::join!(second, kind.seed());
+        if let Some(early) = early? {
+            return Ok(early);
+        }
+        let now = if tally.settled() == settled {
+            now?
+        } else {
+            kind.seed().await?
+        };
+        if now == seed {
             return Ok(tally.ended_since(failed));
         }
     }
     Ok(Ended::Moving)
 }
 
+/// The reading pass alone.
+pub(super) async fn read<K: Kind>(
+    fanouts: &Fanouts<'_>,
+    kind: &K,
+    owed: &Owed,
+    tally: &mut Tally,
+) -> Result<Ended, StoreError> {
+    let discovery = keys::buckets_of_level(fanouts.ns, &owed.level);
+    let failed = tally.failed;
+    let first = fanouts.store.bucket_page(&discovery, None).await?;
+    let mut seen = Seen::default();
+    let finder = Finder {
+        fanouts,
+        kind,
+        discovery: &discovery,
+        pass: Pass::Reading,
+    };
+    let found = |send| async { finder.in_order(first, &mut seen, send).await };
+    let early = pass(fanouts, kind, owed, Pass::Reading, tally, found).await?;
+    Ok(early.unwrap_or_else(|| tally.ended_since(failed)))
+}
+
 /// One pass. `None`: it is through; otherwise, why not.
 ///
 /// Buckets are found and decided ahead of those being written, by a bounded queue, so that neither
 /// waits for the other's answers.
-pub(super) async fn run_pass<K: Kind>(
+async fn pass<K: Kind, F>(
     fanouts: &Fanouts<'_>,
     kind: &K,
     owed: &Owed,
     pass: Pass,
-    seen: &mut Seen,
     tally: &mut Tally,
-) -> Result<Option<Ended>, StoreError> {
+    find: impl FnOnce(mpsc::Sender<Found<K::Write>>) -> F,
+) -> Result<Option<Ended>, StoreError>
+where
+    F: Future<Output = Result<bool, StoreError>>,
+{
     let (send, receive) = mpsc::channel(AHEAD);
-    let found = find(fanouts, kind, owed, pass, seen, send);
+    let found = find(send);
     let written = write_all(fanouts, kind, owed, pass, receive, tally);
     let (found, written) = futures::join!(found, written);
     let early = written?;
     let in_time = found?;
     Ok(early.or((!in_time).then_some(Ended::OutOfTime)))
-}
-
-/// Buckets found, and what they come to.
-pub(super) struct Found<W> {
-    /// How many, for the count of the first pass.
-    pub(super) buckets: u64,
-    pub(super) decided: Decided<W>,
-}
-
-/// Finds the level's buckets page by page and decides for them, the next page being read meanwhile.
-/// `false`: out of time.
-async fn find<K: Kind>(
-    fanouts: &Fanouts<'_>,
-    kind: &K,
-    owed: &Owed,
-    pass: Pass,
-    seen: &mut Seen,
-    send: mpsc::Sender<Found<K::Write>>,
-) -> Result<bool, StoreError> {
-    let discovery = keys::buckets_of_level(fanouts.ns, &owed.level);
-    let mut page = fanouts.store.bucket_page(&discovery, None).await?;
-    loop {
-        if fanouts.is_out_of_time() {
-            return Ok(false);
-        }
-        let next = page.next.take();
-        let decided = decide_page(fanouts, kind, pass, page.buckets, seen, &send);
-        let (decided, following) = futures::join!(decided, next_page(fanouts, &discovery, next));
-        if !decided? {
-            return Ok(false);
-        }
-        match following? {
-            Some(following) => page = following,
-            None => return Ok(true),
-        }
-    }
-}
-
-/// Decides for one page and hands it on. `false`: out of time.
-async fn decide_page<K: Kind>(
-    fanouts: &Fanouts<'_>,
-    kind: &K,
-    pass: Pass,
-    mut buckets: Vec<FoundBucket>,
-    seen: &mut Seen,
-    send: &mpsc::Sender<Found<K::Write>>,
-) -> Result<bool, StoreError> {
-    let mut found = buckets.len() as u64;
-    if pass == Pass::Second {
-        buckets.retain(|bucket| !seen.contains(&bucket.pk));
-    }
-    // Gathered first: a stream of closures over references is not `Send`.
-    let parts: Vec<_> = buckets
-        .chunks(DECIDED_TOGETHER)
-        .map(|part| async move {
-            if fanouts.is_out_of_time() {
-                return Ok(None);
-            }
-            kind.decide(part, pass).await.map(Some)
-        })
-        .collect();
-    let mut deciding = stream::iter(parts).buffered(DECIDING);
-    while let Some(decided) = deciding.next().await {
-        let Some(mut decided) = decided? else {
-            return Ok(false);
-        };
-        if pass == Pass::Reading {
-            // The passes before it have counted them.
-            decided.foreign.clear();
-        }
-        let foreign = decided.foreign.iter().map(|(pk, _)| pk);
-        let undecided = decided.undecided.iter().map(|(pk, _)| pk);
-        let writes = decided.writes.iter().map(|(pk, _)| pk);
-        for pk in foreign.chain(undecided).chain(writes) {
-            seen.remember(pk);
-        }
-        let buckets = std::mem::take(&mut found);
-        if send.send(Found { buckets, decided }).await.is_err() {
-            // Nothing more is being written.
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-async fn next_page(
-    fanouts: &Fanouts<'_>,
-    discovery: &Discovery,
-    start: Option<PageStart>,
-) -> Result<Option<BucketPage>, StoreError> {
-    match start {
-        None => Ok(None),
-        some => fanouts.store.bucket_page(discovery, some).await.map(Some),
-    }
 }
 
 /// What is done with some buckets at once.

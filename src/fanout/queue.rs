@@ -2,7 +2,8 @@
 //!
 //! Nothing is read or written here.
 
-use super::pipeline::{DECIDED_TOGETHER, Decided, Found, Kind, Pass, Work};
+use super::find::{DECIDED_TOGETHER, Found};
+use super::pipeline::{Decided, Kind, Pass, Work};
 use super::{ROUNDS, Tally};
 use std::collections::{HashMap, VecDeque};
 

@@ -1,34 +1,72 @@
-//! Which buckets a first pass has stamped, in bounded memory.
+//! What a first pass has found, so that the second reads its pages side by side, passes over those
+//! that hold the same buckets still, and in the others over the buckets it knows.
+//!
+//! Of a page its beginning is kept and a hash over its buckets: some hundred bytes for a few thousand
+//! buckets. Of each bucket a hash is kept while there is room.
 
+use crate::store::{FoundBucket, PageStart};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-/// Buckets remembered, as 8 bytes each. Beyond them the second pass stamps again, which is
-/// harmless.
+/// Buckets remembered one by one, as 8 bytes each. Beyond them a page that changed is stamped again,
+/// which is harmless.
 const CAPACITY: usize = 200_000;
 
-/// Remembers buckets by a keyed hash of their partition keys.
+/// Remembers pages, and buckets by a keyed hash of their partition keys.
+#[derive(Default)]
 pub(super) struct Seen {
     hasher: RandomState,
     hashes: HashSet<u64>,
+    pages: Vec<(Option<PageStart>, Digest)>,
+}
+
+/// What a page held, in whatever order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Digest {
+    buckets: u64,
+    sum: u64,
+}
+
+/// One page's part of an index.
+pub(super) struct Range {
+    /// Where it begins; `None`: with the index partition.
+    pub(super) start: Option<PageStart>,
+    /// Where it ends; `None`: with the index partition.
+    pub(super) end: Option<PageStart>,
+    /// What it held.
+    pub(super) digest: Digest,
 }
 
 impl Seen {
-    pub(super) fn new() -> Seen {
-        Seen {
-            hasher: RandomState::new(),
-            hashes: HashSet::new(),
+    /// Remembers a page, in the order of the index.
+    pub(super) fn remember(&mut self, start: Option<PageStart>, buckets: &[FoundBucket]) {
+        for bucket in buckets.iter().take(CAPACITY - self.hashes.len()) {
+            self.hashes.insert(self.hasher.hash_one(&bucket.pk));
         }
+        let digest = self.digest(buckets);
+        self.pages.push((start, digest));
     }
 
-    pub(super) fn remember(&mut self, pk: &str) {
-        if self.hashes.len() < CAPACITY {
-            self.hashes.insert(self.hasher.hash_one(pk));
-        }
-    }
-
+    /// Whether a bucket is known. One that is not may have been found all the same.
     pub(super) fn contains(&self, pk: &str) -> bool {
         self.hashes.contains(&self.hasher.hash_one(pk))
+    }
+
+    pub(super) fn digest(&self, buckets: &[FoundBucket]) -> Digest {
+        let hash = |bucket: &FoundBucket| self.hasher.hash_one(&bucket.pk);
+        Digest {
+            buckets: buckets.len() as u64,
+            sum: buckets.iter().map(hash).fold(0, u64::wrapping_add),
+        }
+    }
+
+    /// The parts of the index, one a page. Together they are the whole partition.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = Range> {
+        let starts = self.pages.iter().map(|(start, _)| start.clone());
+        let ends = starts.clone().skip(1).chain([None]);
+        let digests = self.pages.iter().map(|(_, digest)| *digest);
+        let range = |((start, end), digest)| Range { start, end, digest };
+        starts.zip(ends).zip(digests).map(range)
     }
 }
 
@@ -36,14 +74,32 @@ impl Seen {
 mod tests {
     use super::*;
 
+    fn page(names: impl IntoIterator<Item = usize>) -> Vec<FoundBucket> {
+        let bucket = |name: usize| FoundBucket {
+            pk: name.to_string(),
+            shown: None,
+        };
+        names.into_iter().map(bucket).collect()
+    }
+
     #[test]
     fn memory_is_bounded_and_forgets_the_newest_only() {
-        let mut seen = Seen::new();
-        for bucket in 0..CAPACITY + 10 {
-            seen.remember(&bucket.to_string());
+        let mut seen = Seen::default();
+        for start in 0..3 {
+            seen.remember(None, &page(start * CAPACITY..start * CAPACITY + CAPACITY - 1));
         }
-        assert!(seen.hashes.len() <= CAPACITY);
+        assert_eq!(seen.hashes.len(), CAPACITY);
         assert!(seen.contains("0") && seen.contains("1"));
         assert!(!seen.contains("never"));
+    }
+
+    #[test]
+    fn a_page_is_known_by_its_buckets_in_any_order() {
+        let seen = Seen::default();
+        let digest = |names: &[usize]| seen.digest(&page(names.iter().copied()));
+        assert_eq!(digest(&[1, 2, 3]), digest(&[3, 1, 2]));
+        assert_ne!(digest(&[1, 2, 3]), digest(&[1, 2]));
+        assert_ne!(digest(&[1, 2, 3]), digest(&[1, 2, 4]));
+        assert_ne!(digest(&[]), digest(&[1]));
     }
 }

@@ -66,25 +66,49 @@ impl Store {
         discovery: &Discovery,
         start: Option<PageStart>,
     ) -> Result<BucketPage, StoreError> {
+        self.bucket_range(discovery, start, None).await
+    }
+
+    /// One page of those up to where another page starts, without which it is up to the last.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the index cannot be read.
+    pub async fn bucket_range(
+        &self,
+        discovery: &Discovery,
+        start: Option<PageStart>,
+        end: Option<&PageStart>,
+    ) -> Result<BucketPage, StoreError> {
         let shows_stamps = discovery.index == keys::RESOURCE_INDEX;
         let projection = Projection(if shows_stamps {
             &stamp::SHOWN
         } else {
             &stamp::SHOWN[..1]
         });
+        let sort_key = format!("{}SK", discovery.index);
+        let end = end.and_then(|end| end.0.get(&sort_key).cloned());
+        let condition = match end {
+            // A page starts after the last one's end, which is the range's.
+            Some(_) => "#ipk = :pk AND #isk BETWEEN :prefix AND :end",
+            None => "#ipk = :pk AND begins_with(#isk, :prefix)",
+        };
         let mut names = projection.names();
         names.insert("#ipk".to_owned(), format!("{}PK", discovery.index));
-        names.insert("#isk".to_owned(), format!("{}SK", discovery.index));
+        names.insert("#isk".to_owned(), sort_key);
+        let mut values = HashMap::from([
+            (":pk".to_owned(), attr::text(&discovery.pk)),
+            (":prefix".to_owned(), attr::text(&discovery.prefix)),
+        ]);
+        values.extend(end.map(|end| (":end".to_owned(), end)));
         let request = self
             .client
             .query()
             .table_name(self.table())
             .index_name(discovery.index)
-            .key_condition_expression("#ipk = :pk AND begins_with(#isk, :prefix)")
+            .key_condition_expression(condition)
             .projection_expression(projection.expression())
             .set_expression_attribute_names(Some(names))
-            .expression_attribute_values(":pk", attr::text(&discovery.pk))
-            .expression_attribute_values(":prefix", attr::text(&discovery.prefix))
+            .set_expression_attribute_values(Some(values))
             .set_exclusive_start_key(start.map(|start| start.0));
         let page = request
             .send()
