@@ -19,14 +19,14 @@ const RELEASED_TOGETHER: usize = 25;
 /// What is done with a fan-out at a time.
 enum Turn<'o> {
     Passes(&'o Owed),
-    Reading(Outcome),
+    Reading(Box<Outcome>),
 }
 
 /// What came of it.
 enum Taken {
     /// Its passes are through, and its reading pass is due then.
-    Settles(Outcome, Instant),
-    Done(Outcome),
+    Settles(Box<Outcome>, Instant),
+    Done(Box<Outcome>),
 }
 
 /// What is still to be done.
@@ -36,7 +36,7 @@ struct Order<'o> {
     /// Fan-outs of resources whose passes run.
     running: usize,
     /// By when the reading pass is due.
-    settling: VecDeque<(Instant, Outcome)>,
+    settling: VecDeque<(Instant, Box<Outcome>)>,
 }
 
 impl<'o> Order<'o> {
@@ -53,7 +53,7 @@ impl<'o> Order<'o> {
 
     /// What can be begun; with `over` nothing is waited for.
     fn next(&mut self, over: bool) -> Option<Turn<'o>> {
-        let is_due = |(due, _): &mut (Instant, Outcome)| over || *due <= Instant::now();
+        let is_due = |(due, _): &mut (Instant, Box<Outcome>)| over || *due <= Instant::now();
         if let Some((_, outcome)) = self.settling.pop_front_if(is_due) {
             return Some(Turn::Reading(outcome));
         }
@@ -78,7 +78,7 @@ impl<'o> Order<'o> {
     /// Takes a fan-out back. It is returned when nothing more is to be done with it.
     fn take_back(&mut self, taken: Taken) -> Option<Outcome> {
         match taken {
-            Taken::Done(outcome) => Some(outcome),
+            Taken::Done(outcome) => Some(*outcome),
             Taken::Settles(outcome, due) => {
                 let at = self.settling.partition_point(|(other, _)| *other <= due);
                 self.settling.insert(at, (due, outcome));
@@ -149,12 +149,12 @@ impl Fanouts<'_> {
         self.progress.began(owed);
         let mut tally = Tally::default();
         let ended = self.in_time(self.passes(owed, &mut tally)).await;
-        let outcome = Outcome {
+        let outcome = Box::new(Outcome {
             owed: owed.clone(),
             ended,
             tally,
             released: false,
-        };
+        });
         let is_read = owed.kind == FanoutKind::Access && owed.kind.applies_to(&owed.level);
         if !is_read || !outcome.has_landed() || self.settings.settle.is_zero() {
             return Taken::Done(outcome);
@@ -182,7 +182,7 @@ impl Fanouts<'_> {
         }
     }
 
-    async fn mend(&self, mut outcome: Outcome) -> Outcome {
+    async fn mend(&self, mut outcome: Box<Outcome>) -> Box<Outcome> {
         let work = access::mend(self, &outcome.owed, &mut outcome.tally);
         outcome.ended = self.in_time(work).await;
         outcome
