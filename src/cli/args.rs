@@ -299,7 +299,7 @@ pub(super) struct Resume {
 /// How fan-outs run.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Work {
-    /// How long after the config writes the last pass looks for buckets that slipped through
+    /// How long after a switch was stamped the last pass looks for buckets that slipped through
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds, help_heading = "Fan-outs")]
     pub(super) settle: Duration,
     /// The most write batches in flight

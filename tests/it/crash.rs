@@ -103,7 +103,9 @@ entities: { alice: { resources: { gpt-4: { disabled: false } } } }";
 #[tokio::test]
 async fn switches_that_come_turn_and_go_with_their_levels() {
     let turned = "resources: { gpt-4: { disabled: bypass, limits: { rpm: { capacity: 5 } } } }";
-    check(&[(CARVED, &[Access]), (turned, &[Access]), ("", &[Access])]).await;
+    // With an entity's level goes whatever limits it had by then.
+    let gone = [Access, Params];
+    check(&[(CARVED, &[Access]), (turned, &gone), ("", &[Access])]).await;
 }
 
 #[tokio::test]
@@ -146,7 +148,7 @@ entities: { carol: { resources: { _default_: { cascade: false } } } }";
     let turned = "
 resources: { gpt-4: { cascade: false, limits: { rpm: { capacity: 5 } } } }
 entities: { carol: { resources: { gpt-4: { cascade: true } } } }";
-    check(&[(cascading, &[Cascade]), (turned, &[Cascade])]).await;
+    check(&[(cascading, &[Cascade]), (turned, &[Cascade, Params])]).await;
 }
 
 #[tokio::test]
