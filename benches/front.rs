@@ -79,11 +79,12 @@ impl Behind {
             Behind::StandIn { ns, buckets } => {
                 let target = head.headers.get("x-amz-target").ok_or("no operation")?;
                 let operation = target.to_str()?.rsplit('.').next().unwrap_or_default();
-                let asked: Value = serde_json::from_slice(&body)?;
+                // Read no further than it must be: the client runs on the same processors.
+                let asked = std::str::from_utf8(&body)?;
                 let text = match operation {
-                    "Query" => page(ns, *buckets, &asked)?,
-                    "BatchGetItem" => config(&asked)?,
-                    "BatchExecuteStatement" => landed(&asked)?,
+                    "Query" => page(ns, *buckets, &serde_json::from_str(asked)?)?,
+                    "BatchGetItem" => config(ns, asked),
+                    "BatchExecuteStatement" => landed(asked),
                     other => return Err(format!("the stand-in has no answer to {other}").into()),
                 };
                 Ok(text.into_response())
@@ -120,23 +121,18 @@ fn page(ns: &NamespaceId, buckets: usize, asked: &Value) -> Result<String, Failu
 }
 
 /// Of all config asked for, the resource's alone is there.
-fn config(asked: &Value) -> Result<String, Failure> {
-    let keys = asked["RequestItems"][world::TABLE]["Keys"]
-        .as_array()
-        .ok_or("no keys")?;
-    let end = format!("/RESOURCE#{}", world::RESOURCE);
-    let found = keys.iter().filter(|key| {
-        let pk = key["PK"]["S"].as_str();
-        pk.is_some_and(|pk| pk.ends_with(&end))
-    });
-    let found: Vec<Value> = found
-        .map(|key| json!({ "PK": key["PK"], "SK": key["SK"], "disabled": { "BOOL": true } }))
-        .collect();
-    Ok(json!({ "Responses": { world::TABLE: found } }).to_string())
+fn config(ns: &NamespaceId, asked: &str) -> String {
+    let pk = format!("{ns}/RESOURCE#{}", world::RESOURCE);
+    let item = json!({ "PK": { "S": pk }, "SK": { "S": "#CONFIG" }, "disabled": { "BOOL": true } });
+    let found = match asked.contains(&pk) {
+        false => Vec::new(),
+        true => vec![item],
+    };
+    json!({ "Responses": { world::TABLE: found } }).to_string()
 }
 
-fn landed(asked: &Value) -> Result<String, Failure> {
-    let statements = asked["Statements"].as_array().ok_or("no statements")?;
-    let answers = vec![format!(r#"{{"TableName":"{}"}}"#, world::TABLE); statements.len()];
-    Ok(format!(r#"{{"Responses":[{}]}}"#, answers.join(",")))
+fn landed(asked: &str) -> String {
+    let statements = asked.matches(r#""Statement":"#).count();
+    let answers = vec![format!(r#"{{"TableName":"{}"}}"#, world::TABLE); statements];
+    format!(r#"{{"Responses":[{}]}}"#, answers.join(","))
 }

@@ -1,6 +1,6 @@
 //! Processes of their own: a server, and clients that throw a switch against it.
 //!
-//! The bench runs itself again: `serve ...`, and `throw URL ROUNDS` for whole applies or `stamp URL ROUNDS` for
+//! The bench runs itself again: `serve ...`, and `throw URL ROUNDS` for whole applies or `stamp N URL ROUNDS` for
 //! the fan-out alone. The peer is run with the same arguments as `throw` and answers in the same form, so that both
 //! are measured alike: a whole apply, from the call to the answer, without the start of the process.
 
@@ -105,9 +105,9 @@ impl Server {
     }
 
     /// Runs a client of ours against it, the fan-out alone.
-    pub fn stamped_by_us(&self, rounds: usize) -> Result<Thrown, Failure> {
+    pub fn stamped_by_us(&self, rounds: usize, concurrency: usize) -> Result<Thrown, Failure> {
         let mut command = Command::new(env::current_exe()?);
-        self.thrown_by(command.arg("stamp"), rounds)
+        self.thrown_by(command.args(["stamp", &concurrency.to_string()]), rounds)
     }
 
     /// Runs a client of ours against it.
@@ -190,8 +190,9 @@ pub async fn run_applies(url: &str, rounds: usize) -> Result<(), Failure> {
     print(thrown, 0.0)
 }
 
-/// `stamp URL ROUNDS`: fans out one switch, whatever the buckets carry, and prints what that took.
-pub async fn run_fan_outs(url: &str, rounds: usize) -> Result<(), Failure> {
+/// `stamp N URL ROUNDS`: fans out one switch, whatever the buckets carry, with N batches in flight, and prints
+/// what that took.
+pub async fn run_fan_outs(url: &str, rounds: usize, concurrency: usize) -> Result<(), Failure> {
     let (store, requests) = connect(url).await?;
     let ns = stand_in_namespace()?;
     let round_trip_seconds = world::round_trip(&store, &ns).await?;
@@ -199,7 +200,7 @@ pub async fn run_fan_outs(url: &str, rounds: usize) -> Result<(), Failure> {
     for _ in 0..rounds {
         requests.take();
         let stopwatch = Stopwatch::start()?;
-        world::fan_out(&store, &ns).await?;
+        world::fan_out(&store, &ns, concurrency).await?;
         stamped.push(Round::measured(&stopwatch, &requests)?);
     }
     print(stamped, round_trip_seconds)

@@ -45,8 +45,9 @@ const BUCKETS: usize = 2_000;
 const MANY_BUCKETS: usize = 20_000;
 /// Buckets of a very large one.
 const MOST_BUCKETS: usize = 1_000_000;
-/// How much later than it could a stand-in answers, in milliseconds.
-const LATER_MS: [u64; 3] = [0, 5, 20];
+/// How much later than it could a stand-in answers, in milliseconds, and write batches in flight: the default,
+/// and as many as write 40,000 buckets in a second, which is a table's default quota.
+const NETWORKS: [(u64, usize); 5] = [(0, 16), (5, 8), (5, 16), (20, 16), (20, 32)];
 /// The same for the engine that we and the peer are both measured against.
 const PEER_LATER_MS: [u64; 2] = [0, 5];
 
@@ -60,7 +61,9 @@ async fn main() -> Result<(), Failure> {
             process::run_server(what, buckets.parse()?, later).await
         }
         ["throw", url, rounds] => process::run_applies(url, rounds.parse()?).await,
-        ["stamp", url, rounds] => process::run_fan_outs(url, rounds.parse()?).await,
+        ["stamp", concurrency, url, rounds] => {
+            process::run_fan_outs(url, rounds.parse()?, concurrency.parse()?).await
+        }
         _ => measure(&words).await,
     }
 }
@@ -82,8 +85,8 @@ async fn measure(words: &[&str]) -> Result<(), Failure> {
         }
     }
     if wants("latency") {
-        for later_ms in LATER_MS {
-            behind_a_network(later_ms)?;
+        for (later_ms, concurrency) in NETWORKS {
+            behind_a_network(later_ms, concurrency)?;
         }
     }
     if wants("peer") {
@@ -237,19 +240,22 @@ async fn fan_out(kept: Kept) -> Result<(), Failure> {
 }
 
 /// A fan-out behind a stand-in for DynamoDB that costs nothing but its latency.
-fn behind_a_network(later_ms: u64) -> Result<(), Failure> {
-    let stamped = Server::start(Serves::StandIn, MANY_BUCKETS, later_ms)?.stamped_by_us(ROUNDS)?;
+fn behind_a_network(later_ms: u64, concurrency: usize) -> Result<(), Failure> {
+    let server = Server::start(Serves::StandIn, MANY_BUCKETS, later_ms)?;
+    let stamped = server.stamped_by_us(ROUNDS, concurrency)?;
     let buckets = MANY_BUCKETS as f64;
     let row = |what: &str, unit, value: f64| {
-        let name = format!("{what} {} buckets, {later_ms} ms", count(MANY_BUCKETS));
+        let name = format!(
+            "{what} {} buckets, {later_ms} ms, {concurrency} batches",
+            count(MANY_BUCKETS)
+        );
         Figure::new(name, unit, value)
     };
     let a_second = buckets / stamped.seconds();
     println!("{}", row("stamped a second,", "buckets", a_second));
     if later_ms > 0 {
         // Every slot always full, every batch too. Without latency nothing but the processor limits.
-        let allowed =
-            (world::concurrency() * STAMPS_PER_BATCH) as f64 / stamped.round_trip_seconds();
+        let allowed = (concurrency * STAMPS_PER_BATCH) as f64 / stamped.round_trip_seconds();
         let used = 100.0 * a_second / allowed;
         println!("{}", row("of what its concurrency allows,", "%", used));
     }
@@ -314,7 +320,7 @@ fn thrown_by_peer(later_ms: u64) -> Result<Thrown, Failure> {
 fn memory() -> Result<(), Failure> {
     let apply = |buckets| Server::start(Serves::Engine, buckets, 0)?.thrown_by_us(1);
     growth("one apply over", &apply, BUCKETS, MANY_BUCKETS)?;
-    let stamp = |buckets| Server::start(Serves::StandIn, buckets, 0)?.stamped_by_us(1);
+    let stamp = |buckets| Server::start(Serves::StandIn, buckets, 0)?.stamped_by_us(1, 16);
     growth("one fan-out over", &stamp, MANY_BUCKETS, MOST_BUCKETS)
 }
 

@@ -166,14 +166,14 @@ fn without_settling() -> Settings {
     }
 }
 
-/// Write batches that a fan-out has in flight at most.
-pub fn concurrency() -> usize {
-    Settings::default().concurrency
-}
-
-/// Fans out the switch of [`RESOURCE`] as the table has it, with no apply around it.
-pub async fn fan_out(store: &Store, ns: &NamespaceId) -> Result<(), Failure> {
-    let (clock, settings) = (Clock::system(), without_settling());
+/// Fans out the switch of [`RESOURCE`] as the table has it, with no apply around it and at most so many
+/// write batches in flight.
+pub async fn fan_out(store: &Store, ns: &NamespaceId, concurrency: usize) -> Result<(), Failure> {
+    let clock = Clock::system();
+    let settings = Settings {
+        concurrency,
+        ..without_settling()
+    };
     let owed = Owed {
         level: resource()?,
         kind: FanoutKind::Access,

@@ -1,6 +1,7 @@
 //! Buckets: finding a level's, page by page, and stamping them.
 
 use super::read::{Projection, key_item};
+use super::spread::spread;
 use super::{Store, StoreError, error};
 use crate::model::{AccessMode, EpochMs, NamespaceId};
 use crate::table::stamp::{self, Stamp, StampUpdate};
@@ -110,10 +111,8 @@ impl Store {
             .set_expression_attribute_names(Some(names))
             .set_expression_attribute_values(Some(values))
             .set_exclusive_start_key(start.map(|start| start.0));
-        let page = request
-            .send()
-            .await
-            .map_err(|e| self.failed("find the buckets", e))?;
+        let page = spread(request.send()).await;
+        let page = page.map_err(|e| self.failed("find the buckets", e))?;
         let found = |item: &Item| FoundBucket {
             pk: attr::Reader::new(item).pk().to_owned(),
             shown: shows_stamps.then(|| stamp::shown_mode(item)),
@@ -198,7 +197,8 @@ impl Store {
             .client
             .batch_execute_statement()
             .set_statements(Some(statements));
-        let answer = request.send().await.map_err(|e| self.failed(act, e))?;
+        let answer = spread(request.send()).await;
+        let answer = answer.map_err(|e| self.failed(act, e))?;
         let answers = answer.responses.unwrap_or_default();
         let missing = || {
             Stamped::Failed(StoreError::Service {

@@ -1,5 +1,6 @@
 //! Reads that every other read is made of: one item, many items, pages of a query.
 
+use super::spread::spread;
 use super::{Store, StoreError};
 use crate::table::{Item, Key, attr};
 use aws_sdk_dynamodb::types::KeysAndAttributes;
@@ -96,7 +97,8 @@ impl Store {
             let asked = left.len();
             let request = self.client.batch_get_item();
             let wanted = wanted(left, projection).map_err(|e| StoreError::unbuilt(act, &e))?;
-            let answer = request.request_items(self.table(), wanted).send().await;
+            let request = request.request_items(self.table(), wanted);
+            let answer = spread(request.send()).await;
             let mut answer = answer.map_err(|e| self.failed(act, e))?;
             let items = answer
                 .responses
