@@ -7,9 +7,9 @@ use crate::model::{
     Damage, Level, NamespaceId, NamespaceName, Pending, ProvisionerRecord, ResourceName, Scope,
     State, StoredLevel, Versions,
 };
-use crate::table::{self, Item, ItemError, Key, config, keys, record};
+use crate::table::{self, Item, ItemError, Key, attr, config, keys, record};
 use futures::{StreamExt, stream};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How often a record that does not read is read.
 const RECORD_ROUNDS: usize = 3;
@@ -260,18 +260,21 @@ impl Store {
         Ok(stored.into_iter().collect())
     }
 
-    /// One batch of levels. Read as it comes: the items of a large namespace take several times the
-    /// room of what they say.
+    /// One batch of levels. Decoded as it comes: the items of a large namespace take several times
+    /// the room of what they say.
     async fn stored_levels(
         &self,
         ns: &NamespaceId,
-        wanted: BTreeSet<Level>,
+        wanted: Vec<Level>,
     ) -> Result<Vec<(Level, StoredLevel)>, StoreError> {
-        let act = "read the levels";
-        let items = self.level_items(act, ns, &wanted, None).await?;
-        let stored = items.into_iter().map(|(level, item)| {
-            let stored = stored_level(ns, &level, &item);
-            (level, stored)
+        let keys: Vec<Key> = wanted.iter().map(|level| keys::config(ns, level)).collect();
+        let items = self.get_many("read the levels", &keys, None).await?;
+        let by_key = keys.iter().map(|key| (key.pk.as_str(), key.sk.as_str()));
+        let levels: HashMap<(&str, &str), Level> = by_key.zip(wanted).collect();
+        let stored = items.iter().filter_map(|item| {
+            let reader = attr::Reader::new(item);
+            let level = levels.get(&(reader.pk(), reader.sk()))?;
+            Some((level.clone(), stored_level(ns, level, item)))
         });
         Ok(stored.collect())
     }
