@@ -1,11 +1,12 @@
 //! A server in front of what is measured against: the embedded engine, or a stand-in that has the answers of
-//! one fan-out ready. Either may be made to answer later, as a table behind a network does.
+//! one fan-out, or of one plan, ready. Either may be made to answer later, as a table behind a network does.
 
+use crate::levels::Levels;
 use crate::{Failure, world};
 use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use axum::body::{self, Body};
-use axum::http::{Request, Response};
+use axum::http::{HeaderMap, Request, Response};
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -22,7 +23,7 @@ const PAGE: usize = 2_400;
 const LARGEST_BODY: usize = 16 << 20;
 
 /// What answers.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Behind {
     /// The embedded database.
     Engine(Embedded),
@@ -33,6 +34,8 @@ pub enum Behind {
         /// How many.
         buckets: usize,
     },
+    /// Levels that are as declared.
+    Levels(Levels),
 }
 
 /// Answers on a listener until `shutdown` completes, every answer as late as told.
@@ -77,8 +80,7 @@ impl Behind {
                 Ok(Response::builder().status(status).body(body.into())?)
             }
             Behind::StandIn { ns, buckets } => {
-                let target = head.headers.get("x-amz-target").ok_or("no operation")?;
-                let operation = target.to_str()?.rsplit('.').next().unwrap_or_default();
+                let operation = operation(&head.headers)?;
                 // Read no further than it must be: the client runs on the same processors.
                 let asked = std::str::from_utf8(&body)?;
                 let text = match operation {
@@ -89,8 +91,18 @@ impl Behind {
                 };
                 Ok(text.into_response())
             }
+            Behind::Levels(levels) => {
+                let asked = serde_json::from_slice(&body)?;
+                let operation = operation(&head.headers)?;
+                Ok(levels.answer(operation, &asked)?.into_response())
+            }
         }
     }
+}
+
+fn operation(headers: &HeaderMap) -> Result<&str, Failure> {
+    let target = headers.get("x-amz-target").ok_or("no operation")?;
+    Ok(target.to_str()?.rsplit('.').next().unwrap_or_default())
 }
 
 /// A page of buckets that show nothing.

@@ -5,7 +5,9 @@
 
 use crate::Failure;
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::interceptors::BeforeTransmitInterceptorContextRef;
+use aws_sdk_dynamodb::config::interceptors::{
+    BeforeDeserializationInterceptorContextRef, BeforeTransmitInterceptorContextRef,
+};
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_dynamodb::error::BoxError;
 use std::fs;
@@ -76,6 +78,9 @@ pub struct Requests(Arc<Counts>);
 struct Counts {
     all: AtomicUsize,
     writes: AtomicUsize,
+    batches: AtomicUsize,
+    under_way: AtomicUsize,
+    most_at_once: AtomicUsize,
 }
 
 impl Requests {
@@ -93,12 +98,24 @@ impl Requests {
     /// Requests since the last time this was asked.
     pub fn take(&self) -> usize {
         self.0.writes.store(0, Ordering::SeqCst);
+        self.0.batches.store(0, Ordering::SeqCst);
+        self.0.most_at_once.store(0, Ordering::SeqCst);
         self.0.all.swap(0, Ordering::SeqCst)
     }
 
     /// Those among them that are no reads.
     pub fn writes(&self) -> usize {
         self.0.writes.load(Ordering::SeqCst)
+    }
+
+    /// Those among them that read many items at once.
+    pub fn batches(&self) -> usize {
+        self.0.batches.load(Ordering::SeqCst)
+    }
+
+    /// The most among them that waited for their answers at the same time.
+    pub fn most_at_once(&self) -> usize {
+        self.0.most_at_once.load(Ordering::SeqCst)
     }
 }
 
@@ -119,6 +136,21 @@ impl Intercept for Requests {
         if !matches!(operation, Some("GetItem" | "BatchGetItem" | "Query")) {
             self.0.writes.fetch_add(1, Ordering::SeqCst);
         }
+        if operation == Some("BatchGetItem") {
+            self.0.batches.fetch_add(1, Ordering::SeqCst);
+        }
+        let under_way = self.0.under_way.fetch_add(1, Ordering::SeqCst) + 1;
+        self.0.most_at_once.fetch_max(under_way, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn read_after_transmit(
+        &self,
+        _: &BeforeDeserializationInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        self.0.under_way.fetch_sub(1, Ordering::SeqCst);
         Ok(())
     }
 }

@@ -1,12 +1,15 @@
 //! Processes of their own: a server, and clients that throw a switch against it.
 //!
-//! The bench runs itself again: `serve ...`, and `throw URL ROUNDS` for whole applies or `stamp N URL ROUNDS` for
-//! the fan-out alone. The peer is run with the same arguments as `throw` and answers in the same form, so that both
+//! The bench runs itself again: `serve ...`, and `throw URL ROUNDS` for whole applies, `stamp N URL ROUNDS` for the
+//! fan-out alone or `plan URL LEVELS ROUNDS` for the plan alone. The peer is run with the same arguments as `throw`
+//! and answers in the same form, so that both
 //! are measured alike: a whole apply, from the call to the answer, without the start of the process.
 
 use crate::front::{self, Behind};
+use crate::levels::Levels;
 use crate::meter::{Requests, Stopwatch, mean, median, peak_memory_kib};
 use crate::{Failure, world};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::env;
 use std::io::{BufRead, BufReader, Read};
@@ -71,6 +74,8 @@ pub enum Serves {
     Engine,
     /// The answers of one fan-out and nothing else.
     StandIn,
+    /// The answers of a plan that finds everything as declared.
+    Levels,
 }
 
 impl Serves {
@@ -78,6 +83,7 @@ impl Serves {
         match self {
             Serves::Engine => "engine",
             Serves::StandIn => "stand-in",
+            Serves::Levels => "levels",
         }
     }
 }
@@ -89,11 +95,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one that holds so many buckets and answers so much later than it could.
-    pub fn start(serves: Serves, buckets: usize, later_ms: u64) -> Result<Server, Failure> {
+    /// Starts one that holds so many buckets, or levels, and answers so much later than it could.
+    pub fn start(serves: Serves, count: usize, later_ms: u64) -> Result<Server, Failure> {
         let mut child = Command::new(env::current_exe()?)
             .args(["serve", serves.word()])
-            .args([buckets.to_string(), later_ms.to_string()])
+            .args([count.to_string(), later_ms.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -123,17 +129,27 @@ impl Server {
     }
 
     fn thrown_by(&self, command: &mut Command, rounds: usize) -> Result<Thrown, Failure> {
-        let output = command
-            .args([&self.url, &rounds.to_string()])
-            .env("AWS_ACCESS_KEY_ID", "any")
-            .env("AWS_SECRET_ACCESS_KEY", "any")
-            .stderr(Stdio::inherit())
-            .output()?;
-        if !output.status.success() {
-            return Err(format!("{command:?} ended with {}", output.status).into());
-        }
-        Ok(serde_json::from_slice(&output.stdout)?)
+        said(command.args([&self.url, &rounds.to_string()]))
     }
+
+    /// Runs a client of ours against it, and gives what it says.
+    pub fn client<T: DeserializeOwned>(&self, what: &str, numbers: &[usize]) -> Result<T, Failure> {
+        let mut command = Command::new(env::current_exe()?);
+        let numbers = numbers.iter().map(ToString::to_string);
+        said(command.args([what, &self.url]).args(numbers))
+    }
+}
+
+fn said<T: DeserializeOwned>(command: &mut Command) -> Result<T, Failure> {
+    let output = command
+        .env("AWS_ACCESS_KEY_ID", "any")
+        .env("AWS_SECRET_ACCESS_KEY", "any")
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !output.status.success() {
+        return Err(format!("{command:?} ended with {}", output.status).into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
 }
 
 impl Drop for Server {
@@ -144,18 +160,22 @@ impl Drop for Server {
     }
 }
 
-/// `serve engine|stand-in BUCKETS MS`: prints where it listens, and ends with its input.
-pub async fn run_server(serves: &str, buckets: usize, later: Duration) -> Result<(), Failure> {
+/// `serve engine|stand-in|levels COUNT MS`: prints where it listens, and ends with its input.
+pub async fn run_server(serves: &str, count: usize, later: Duration) -> Result<(), Failure> {
     let behind = match serves {
         "stand-in" => Behind::StandIn {
             ns: stand_in_namespace()?,
-            buckets,
+            buckets: count,
         },
+        "levels" => Behind::Levels(Levels::applied(
+            &stand_in_namespace()?,
+            &world::levels(count)?,
+        )?),
         _ => {
             let embedded = Embedded::memory()?;
             let client = embedded.client();
             let ns = world::create(&world::store(client.clone())).await?;
-            world::seed_buckets(&client, &ns, buckets).await?;
+            world::seed_buckets(&client, &ns, count).await?;
             Behind::Engine(embedded)
         }
     };
@@ -169,7 +189,8 @@ pub async fn run_server(serves: &str, buckets: usize, later: Duration) -> Result
     .await
 }
 
-fn stand_in_namespace() -> Result<NamespaceId, Failure> {
+/// The namespace of what is no engine.
+pub fn stand_in_namespace() -> Result<NamespaceId, Failure> {
     Ok("bench-space".parse()?)
 }
 
@@ -206,7 +227,8 @@ pub async fn run_fan_outs(url: &str, rounds: usize, concurrency: usize) -> Resul
     print(stamped, round_trip_seconds)
 }
 
-async fn connect(url: &str) -> Result<(Store, Requests), Failure> {
+/// A store behind a URL, its requests counted.
+pub async fn connect(url: &str) -> Result<(Store, Requests), Failure> {
     let connection = Connection {
         region: Some("us-east-1".to_owned()),
         endpoint_url: Some(url.to_owned()),

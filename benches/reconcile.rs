@@ -1,10 +1,11 @@
 //! Speed and size of the main path, manifest to stamped buckets, with targets and the Python peer beside.
 //!
 //! `cargo bench --bench reconcile` prints two tables; `-- plan fan-out` runs only the groups named so. Groups
-//! are `parse`, `plan`, `fan-out`, `latency`, `peer`, `memory`, `embedded` and, where `ZAE_LIMITS_SOAK` names a
-//! number of levels, `soak`. Wall times are the median of [`ROUNDS`]. The
-//! peer needs an interpreter that has `zae-limiter`, named by `ZAE_LIMITS_PYTHON`; without it its column stays
-//! empty. Nothing is asserted but that the work was done.
+//! are `parse`, `plan`, `fan-out`, `latency`, `peer`, `memory`, `cold-start`, `embedded` and, where `ZAE_LIMITS_SOAK`
+//! names a number of levels, `soak`. Wall times are the median of [`ROUNDS`]. The peer needs an interpreter that has
+//! `zae-limiter`, named by `ZAE_LIMITS_PYTHON`; without it its column stays empty. `cold-start` needs the function as it
+//! is deployed, named by `ZAE_LIMITS_BOOTSTRAP`; without it the group is left out. Nothing is asserted but that the work
+//! was done.
 
 #![allow(
     clippy::print_stdout,
@@ -12,10 +13,13 @@
     reason = "a benchmark prints what it measured"
 )]
 
+mod cold;
 mod embedded;
 mod figures;
 mod front;
+mod levels;
 mod meter;
+mod plan;
 mod process;
 mod soak;
 mod world;
@@ -61,6 +65,7 @@ async fn main() -> Result<(), Failure> {
             process::run_server(what, buckets.parse()?, later).await
         }
         ["throw", url, rounds] => process::run_applies(url, rounds.parse()?).await,
+        ["plan", url, levels, rounds] => plan::run(url, levels.parse()?, rounds.parse()?).await,
         ["stamp", concurrency, url, rounds] => {
             process::run_fan_outs(url, rounds.parse()?, concurrency.parse()?).await
         }
@@ -78,11 +83,14 @@ async fn measure(words: &[&str]) -> Result<(), Failure> {
     }
     for kept in [Kept::InMemory, Kept::InAFile] {
         if wants("plan") {
-            plan(kept).await?;
+            plan_in_process(kept).await?;
         }
         if wants("fan-out") {
             fan_out(kept).await?;
         }
+    }
+    if wants("plan") {
+        plan::measure()?;
     }
     if wants("latency") {
         for (later_ms, concurrency) in NETWORKS {
@@ -96,6 +104,9 @@ async fn measure(words: &[&str]) -> Result<(), Failure> {
     }
     if wants("memory") {
         memory()?;
+    }
+    if wants("cold-start") {
+        cold::measure().await?;
     }
     if wants("embedded") {
         embedded::measure().await?;
@@ -152,7 +163,7 @@ fn parse() -> Result<(), Failure> {
 }
 
 /// The first apply of many levels, a plan when none of them changed, and an apply of that plan.
-async fn plan(kept: Kept) -> Result<(), Failure> {
+async fn plan_in_process(kept: Kept) -> Result<(), Failure> {
     let (embedded, _folder) = kept.open()?;
     let requests = Requests::default();
     let store = world::store(requests.of(&embedded.client()));

@@ -80,6 +80,11 @@ pub fn yaml(levels: usize) -> String {
     text
 }
 
+/// That manifest.
+pub fn levels(levels: usize) -> Result<Manifest, Failure> {
+    Ok(parse_yaml("bench.limits.yaml", yaml(levels).as_bytes())?)
+}
+
 /// Stores so many buckets of [`RESOURCE`], each of an entity of its own.
 pub async fn seed_buckets(client: &Client, ns: &NamespaceId, count: usize) -> Result<(), Failure> {
     let buckets: Vec<usize> = (0..count).collect();

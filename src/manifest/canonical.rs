@@ -5,41 +5,62 @@
 //! always has the same bytes.
 
 use crate::model::{Level, LevelConfig, NamespaceName};
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// The canonical JSON of a manifest.
-pub(super) fn canonical(namespace: &NamespaceName, levels: &BTreeMap<Level, LevelConfig>) -> Value {
-    let mut root = Map::new();
-    root.insert("namespace".into(), json!(namespace.as_str()));
-    let mut resources = Map::new();
-    let mut entities: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    for (level, config) in levels {
-        let value = config.to_json();
-        match level {
-            Level::System => {
-                root.insert("system".into(), value);
-            }
-            Level::Resource(resource) => {
-                resources.insert(resource.to_string(), value);
-            }
-            Level::Entity(entity, scope) => {
-                let resources = entities.entry(entity.as_str()).or_default();
-                resources.insert(scope.to_string(), value);
+/// A manifest that is written in its canonical form, level by level: a tree of a hundred thousand
+/// levels costs more than all that is done with it. Fields stand in the order of their names.
+#[derive(Serialize)]
+pub(super) struct Canonical<'m> {
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    entities: BTreeMap<&'m str, Entity<'m>>,
+    namespace: &'m str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    resources: BTreeMap<&'m str, Sorted<'m>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<Sorted<'m>>,
+}
+
+#[derive(Default, Serialize)]
+struct Entity<'m> {
+    resources: BTreeMap<&'m str, Sorted<'m>>,
+}
+
+/// A level's JSON with its keys sorted.
+struct Sorted<'m>(&'m LevelConfig);
+
+impl Serialize for Sorted<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut json = self.0.to_json();
+        json.sort_all_objects();
+        json.serialize(serializer)
+    }
+}
+
+impl<'m> Canonical<'m> {
+    pub(super) fn new(
+        namespace: &'m NamespaceName,
+        levels: &'m BTreeMap<Level, LevelConfig>,
+    ) -> Canonical<'m> {
+        let mut canonical = Canonical {
+            entities: BTreeMap::new(),
+            namespace: namespace.as_str(),
+            resources: BTreeMap::new(),
+            system: None,
+        };
+        for (level, config) in levels {
+            let config = Sorted(config);
+            match level {
+                Level::System => canonical.system = Some(config),
+                Level::Resource(resource) => {
+                    canonical.resources.insert(resource.as_str(), config);
+                }
+                Level::Entity(entity, scope) => {
+                    let entity = canonical.entities.entry(entity.as_str()).or_default();
+                    entity.resources.insert(scope.as_str(), config);
+                }
             }
         }
+        canonical
     }
-    if !resources.is_empty() {
-        root.insert("resources".into(), Value::Object(resources));
-    }
-    if !entities.is_empty() {
-        let entities: Map<String, Value> = entities
-            .into_iter()
-            .map(|(entity, resources)| (entity.to_owned(), json!({ "resources": resources })))
-            .collect();
-        root.insert("entities".into(), Value::Object(entities));
-    }
-    let mut root = Value::Object(root);
-    root.sort_all_objects();
-    root
 }

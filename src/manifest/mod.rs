@@ -22,6 +22,7 @@ mod warning;
 mod yaml;
 
 use crate::model::{Level, LevelConfig, NamespaceName, sha256_hex};
+use canonical::Canonical;
 use keys::Dialect;
 use levels::Declared;
 use reader::Reader;
@@ -92,12 +93,18 @@ impl Manifest {
     /// The manifest as JSON in snake case, keys sorted, defaults written out: equal for two
     /// manifests exactly when they mean the same. [`parse_json`] reads it back.
     pub fn canonical_json(&self) -> serde_json::Value {
-        canonical::canonical(&self.namespace, &self.levels)
+        // Keys are texts and numbers finite, so that this does not fail.
+        serde_json::to_value(self.canonical()).unwrap_or_default()
     }
 
     /// `sha256:` and the hex digest of [`Manifest::canonical_json`], written without blanks.
     pub fn sha256(&self) -> String {
-        format!("sha256:{}", sha256_hex(self.canonical_json().to_string()))
+        let text = serde_json::to_string(&self.canonical()).unwrap_or_default();
+        format!("sha256:{}", sha256_hex(text))
+    }
+
+    fn canonical(&self) -> Canonical<'_> {
+        Canonical::new(&self.namespace, &self.levels)
     }
 }
 

@@ -110,7 +110,9 @@ impl<'t> Reader<'t> {
         let Some(map) = self.mapping(node) else {
             return Vec::new();
         };
-        let mut seen: HashMap<&str, Place> = HashMap::with_capacity(map.len());
+        // Most mappings of a large manifest have one entry, which has nobody to be a duplicate of.
+        let expected = if map.len() > 1 { map.len() } else { 0 };
+        let mut seen: HashMap<&str, Place> = HashMap::with_capacity(expected);
         let mut entries = Vec::with_capacity(map.len());
         for (key, value) in map {
             let Some(name) = self.key_text(key) else {
@@ -118,7 +120,7 @@ impl<'t> Reader<'t> {
             };
             if let Some(first) = seen.get(name) {
                 self.duplicate(name, key.place, *first);
-            } else {
+            } else if map.len() > 1 {
                 seen.insert(name, key.place);
             }
             entries.push(Entry {

@@ -208,20 +208,25 @@ pub fn plan(manifest: &Manifest, state: &State, options: PlanOptions) -> Plan {
     let mut unchanged = 0;
     for (level, declared) in manifest.levels() {
         let stored = state.levels.get(level);
-        let (after, keeps) = memory.settle(level, declared, stored);
+        let (disabled, keeps) = memory.settle(level, declared.disabled, stored);
         kept.extend(keeps.map(|switch| KeptSwitch {
             level: level.clone(),
             switch,
         }));
-        if stored.is_some_and(|stored| stored.as_written && stored.config == after) {
+        if stored.is_some_and(|stored| is_unchanged(stored, declared, disabled)) {
             unchanged += 1;
         } else {
+            let after = LevelConfig {
+                disabled,
+                ..declared.clone()
+            };
             changes.push(change(level, stored, Some(after)));
         }
     }
     changes.extend(deletes(manifest, state));
     changes.sort_by(|a, b| a.level.cmp(&b.level));
     let owed = owed(manifest, &changes, options.full);
+    let requirement = requirement(manifest);
     Plan {
         unreadable: unreadable::of(&changes, state),
         namespace: manifest.namespace().clone(),
@@ -235,8 +240,8 @@ pub fn plan(manifest: &Manifest, state: &State, options: PlanOptions) -> Plan {
         record_before,
         declared: manifest.levels().len(),
         out_of_band: options.out_of_band,
-        gate: check_table(state.versions.as_ref(), requirement(manifest)).err(),
-        requirement: requirement(manifest),
+        gate: check_table(state.versions.as_ref(), requirement).err(),
+        requirement,
     }
 }
 
@@ -245,6 +250,25 @@ fn pending(state: &State) -> BTreeSet<Owed> {
     let recorded = state.pending.iter().map(|pending| pending.owed.clone());
     let listed = state.record.iter().flat_map(ProvisionerRecord::listed);
     recorded.chain(listed).collect()
+}
+
+/// Whether a stored level is what it is brought to, `disabled` in place of the declared switch.
+/// Compared where they stand: copies of a hundred thousand levels are most of a plan.
+fn is_unchanged(stored: &StoredLevel, declared: &LevelConfig, disabled: Option<Switch>) -> bool {
+    let LevelConfig {
+        limits,
+        zone,
+        disabled: _,
+        cascade,
+        on_unavailable,
+    } = declared;
+    let found = &stored.config;
+    stored.as_written
+        && found.disabled == disabled
+        && found.limits == *limits
+        && found.zone == *zone
+        && found.cascade == *cascade
+        && found.on_unavailable == *on_unavailable
 }
 
 /// Managed levels that are no longer declared and still stored.

@@ -1,7 +1,7 @@
 //! Who owns a switch: the manifest that declares or declared it, or whoever set it out of band.
 
 use crate::manifest::OutOfBand;
-use crate::model::{Level, LevelConfig, ProvisionerRecord, StoredLevel, Switch};
+use crate::model::{Level, ProvisionerRecord, StoredLevel, Switch};
 
 /// What the last apply declared, as far as the record remembers.
 pub(super) struct Memory<'a> {
@@ -17,23 +17,19 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// The config to bring a declared level to, and the switch that is kept although the manifest
-    /// is silent about it.
+    /// The switch to bring a declared level to, and the one that is kept although the manifest is
+    /// silent about it.
     pub(super) fn settle(
         &self,
         level: &Level,
-        declared: &LevelConfig,
+        declared: Option<Switch>,
         stored: Option<&StoredLevel>,
-    ) -> (LevelConfig, Option<Switch>) {
+    ) -> (Option<Switch>, Option<Switch>) {
         let found = stored.and_then(|stored| stored.config.disabled);
         let was_declared = self.was_declared(level);
-        let disabled = settled(declared.disabled, found, was_declared, self.out_of_band);
-        let after = LevelConfig {
-            disabled,
-            ..declared.clone()
-        };
-        let kept = disabled.filter(|_| declared.disabled.is_none());
-        (after, kept)
+        let disabled = settled(declared, found, was_declared, self.out_of_band);
+        let kept = disabled.filter(|_| declared.is_none());
+        (disabled, kept)
     }
 
     /// A record of the Python provisioner does not remember switches: there, every stored switch

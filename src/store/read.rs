@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// Keys that one `BatchGetItem` takes.
-const BATCH: usize = 100;
+pub(super) const BATCH: usize = 100;
 /// Batches in flight at once.
-const CONCURRENCY: usize = 8;
+pub(super) const CONCURRENCY: usize = 8;
 /// How often a batch may come back with nothing read before the read gives up.
 const FRUITLESS: u32 = 8;
 
@@ -72,26 +72,24 @@ impl Store {
         keys: &[Key],
         projection: Option<Projection>,
     ) -> Result<Vec<Item>, StoreError> {
-        // Gathered first: a stream of closures over borrowed keys is not `Send`.
-        let batches: Vec<_> = keys
-            .chunks(BATCH)
-            .map(|batch| self.get_batch(act, batch, projection))
-            .collect();
-        let batches: Vec<Vec<Item>> = stream::iter(batches)
+        // By index: a stream of closures over borrowed keys is not `Send`.
+        stream::iter(0..keys.len().div_ceil(BATCH))
+            .map(|index| {
+                let batch = keys.iter().skip(index * BATCH).take(BATCH);
+                self.get_batch(act, batch.map(key_item).collect(), projection)
+            })
             .buffer_unordered(CONCURRENCY)
-            .try_collect()
-            .await?;
-        Ok(batches.into_iter().flatten().collect())
+            .try_concat()
+            .await
     }
 
     async fn get_batch(
         &self,
         act: &'static str,
-        keys: &[Key],
+        mut left: Vec<Item>,
         projection: Option<Projection>,
     ) -> Result<Vec<Item>, StoreError> {
         let mut found = Vec::new();
-        let mut left: Vec<Item> = keys.iter().map(key_item).collect();
         let mut fruitless = 0;
         while !left.is_empty() {
             let asked = left.len();

@@ -1,14 +1,15 @@
 //! Reading what a plan needs: namespace, versions, record, levels, pending fan-outs. Strongly
 //! consistent; nothing is written, and nothing is compared with a manifest.
 
-use super::read::key_of;
+use super::read::{BATCH, CONCURRENCY, key_of};
 use super::{Store, StoreError};
 use crate::model::{
-    Damage, Level, NamespaceId, NamespaceName, Pending, ProvisionerRecord, Scope, State,
-    StoredLevel, Versions,
+    Damage, Level, NamespaceId, NamespaceName, Pending, ProvisionerRecord, ResourceName, Scope,
+    State, StoredLevel, Versions,
 };
-use crate::table::{self, Item, ItemError, config, keys, record};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::table::{self, Item, ItemError, Key, attr, config, keys, record};
+use futures::{StreamExt, stream};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How often a record that does not read is read.
 const RECORD_ROUNDS: usize = 8;
@@ -144,14 +145,13 @@ impl Store {
         };
         let (record, (pending, damaged_pending)) =
             tokio::try_join!(self.record(&ns), self.pending_items(&ns))?;
-        let mut wanted: BTreeSet<Level> = declared.cloned().collect();
-        wanted.extend(
-            record
-                .iter()
-                .flat_map(|record| record.managed.iter().cloned()),
-        );
+        let managed = record.iter().flat_map(|record| &record.managed);
+        // Declared levels live longer than the record's.
+        let declared = declared.map(|level| -> &Level { level });
+        let wanted: BTreeSet<&Level> = declared.chain(managed).collect();
         let beside = fallbacks(&wanted);
-        let mut levels = self.levels(&ns, wanted.iter().chain(&beside)).await?;
+        let wanted = wanted.into_iter().chain(&beside);
+        let mut levels = self.levels(&ns, wanted).await?;
         let damaged_beside = beside
             .iter()
             .filter_map(|level| Some((level.clone(), levels.remove(level)?.damage?)))
@@ -241,13 +241,37 @@ impl Store {
         ns: &NamespaceId,
         wanted: impl Iterator<Item = &'a Level>,
     ) -> Result<BTreeMap<Level, StoredLevel>, StoreError> {
-        let wanted: BTreeSet<Level> = wanted.cloned().collect();
-        let items = self
-            .level_items("read the levels", ns, &wanted, None)
-            .await?;
-        let stored = items.into_iter().map(|(level, item)| {
-            let stored = stored_level(ns, &level, &item);
-            (level, stored)
+        let wanted: BTreeSet<&Level> = wanted.collect();
+        let wanted: Vec<&Level> = wanted.into_iter().collect();
+        // By index: a stream of closures over references is not `Send`.
+        let mut batches = stream::iter(0..wanted.len().div_ceil(BATCH))
+            .map(|index| {
+                let batch = wanted.iter().skip(index * BATCH).take(BATCH);
+                self.stored_levels(ns, batch.copied().cloned().collect())
+            })
+            .buffered(CONCURRENCY);
+        let mut stored = Vec::new();
+        while let Some(batch) = batches.next().await {
+            stored.extend(batch?);
+        }
+        Ok(stored.into_iter().collect())
+    }
+
+    /// One batch of levels. Decoded as it comes: the items of a large namespace take several times
+    /// the room of what they say.
+    async fn stored_levels(
+        &self,
+        ns: &NamespaceId,
+        wanted: Vec<Level>,
+    ) -> Result<Vec<(Level, StoredLevel)>, StoreError> {
+        let keys: Vec<Key> = wanted.iter().map(|level| keys::config(ns, level)).collect();
+        let items = self.get_many("read the levels", &keys, None).await?;
+        let by_key = keys.iter().map(|key| (key.pk.as_str(), key.sk.as_str()));
+        let levels: HashMap<(&str, &str), Level> = by_key.zip(wanted).collect();
+        let stored = items.iter().filter_map(|item| {
+            let reader = attr::Reader::new(item);
+            let level = levels.get(&(reader.pk(), reader.sk()))?;
+            Some((level.clone(), stored_level(ns, level, item)))
         });
         Ok(stored.collect())
     }
@@ -255,16 +279,18 @@ impl Store {
 
 /// The shared levels that the buckets of some levels may follow, those levels aside. What an entity
 /// falls back to on its own is left out: that would be one more item for every entity.
-fn fallbacks(levels: &BTreeSet<Level>) -> BTreeSet<Level> {
-    let resources = levels.iter().filter_map(|level| match level {
-        Level::Entity(_, Scope::Resource(resource)) => Some(Level::Resource(resource.clone())),
-        _ => None,
-    });
-    let mut beside: BTreeSet<Level> = resources.collect();
-    if !levels.is_empty() {
-        beside.insert(Level::System);
-    }
-    &beside - levels
+fn fallbacks(levels: &BTreeSet<&Level>) -> BTreeSet<Level> {
+    let resources: BTreeSet<&ResourceName> = levels
+        .iter()
+        .filter_map(|level| match level {
+            Level::Entity(_, Scope::Resource(resource)) => Some(resource),
+            _ => None,
+        })
+        .collect();
+    let resources = resources.into_iter().cloned().map(Level::Resource);
+    let system = (!levels.is_empty()).then_some(Level::System);
+    let followed = resources.chain(system);
+    followed.filter(|level| !levels.contains(level)).collect()
 }
 
 pub(super) fn stored_level(ns: &NamespaceId, level: &Level, item: &Item) -> StoredLevel {

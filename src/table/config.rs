@@ -22,46 +22,55 @@ const PLAIN: &str = "l_";
 const WINDOWED: &str = "w_";
 const FIELDS: [&str; 7] = ["cp", "ra", "rp", "sched", "rsched", "rsa", "soft"];
 
+/// Attributes, each once, in no particular order: an item that nobody looks anything up in.
+type Attributes = Vec<(String, AttributeValue)>;
+
 /// The whole item that a level's config is stored as.
 pub fn encode(ns: &NamespaceId, level: &Level, config: &LevelConfig) -> Item {
+    attributes(ns, level, config).into_iter().collect()
+}
+
+fn attributes(ns: &NamespaceId, level: &Level, config: &LevelConfig) -> Attributes {
     let key = keys::config(ns, level);
-    let mut item = Item::from([
-        ("PK".to_owned(), text(&key.pk)),
-        ("SK".to_owned(), text(&key.sk)),
-        ("GSI4PK".to_owned(), text(ns.as_str())),
-        ("GSI4SK".to_owned(), text(&key.pk)),
-    ]);
+    let mut item = fields(config);
+    let mut put = |name: &str, value: AttributeValue| item.push((name.to_owned(), value));
+    put("GSI4PK", text(ns.as_str()));
+    put("GSI4SK", text(&key.pk));
+    put("PK", text(key.pk));
+    put("SK", text(key.sk));
     match level {
         Level::System => {}
-        Level::Resource(resource) => {
-            item.insert("resource".to_owned(), text(resource.as_str()));
-        }
+        Level::Resource(resource) => put("resource", text(resource.as_str())),
         Level::Entity(entity, scope) => {
             let (pk, sk) = keys::entity_config_index(ns, entity, scope);
-            item.insert("entity_id".to_owned(), text(entity.as_str()));
-            item.insert("resource".to_owned(), text(scope.as_str()));
-            item.insert("GSI3PK".to_owned(), text(pk));
-            item.insert("GSI3SK".to_owned(), text(sk));
+            put("entity_id", text(entity.as_str()));
+            put("resource", text(scope.as_str()));
+            put("GSI3PK", text(pk));
+            put("GSI3SK", text(sk));
         }
     }
-    item.extend(encode_fields(config));
     item
 }
 
 /// The attributes that say what a level declares, without its keys.
 pub fn encode_fields(config: &LevelConfig) -> Item {
-    let mut item = Item::new();
+    fields(config).into_iter().collect()
+}
+
+fn fields(config: &LevelConfig) -> Attributes {
+    let mut item = Attributes::new();
+    let mut put = |name: &str, value| item.push((name.to_owned(), value));
     if let Some(on_unavailable) = config.on_unavailable {
-        item.insert(ON_UNAVAILABLE.to_owned(), text(on_unavailable.as_str()));
+        put(ON_UNAVAILABLE, text(on_unavailable.as_str()));
     }
     if let Some(switch) = config.disabled {
-        item.insert(DISABLED.to_owned(), encode_switch(switch));
+        put(DISABLED, encode_switch(switch));
     }
     if let Some(cascade) = config.cascade {
-        item.insert(CASCADE.to_owned(), boolean(cascade));
+        put(CASCADE, boolean(cascade));
     }
     if let Some(zone) = &config.zone {
-        item.insert(ZONE.to_owned(), text(zone.as_str()));
+        put(ZONE, text(zone.as_str()));
     }
     for (name, limit) in &config.limits {
         encode_limit(name, limit, &mut item);
@@ -85,9 +94,9 @@ fn prefix(limit: &Limit) -> &'static str {
     }
 }
 
-fn encode_limit(name: &LimitName, limit: &Limit, item: &mut Item) {
+fn encode_limit(name: &LimitName, limit: &Limit, item: &mut Attributes) {
     let prefix = prefix(limit);
-    let mut put = |field: &str, value| item.insert(format!("{prefix}{name}_{field}"), value);
+    let mut put = |field: &str, value| item.push((format!("{prefix}{name}_{field}"), value));
     put("cp", number(limit.capacity));
     put("ra", number(limit.refill_amount()));
     put("rp", number(limit.refill_period));
@@ -176,13 +185,14 @@ pub fn decode_sound_parts(item: &Item) -> LevelConfig {
 /// Whether the stored item is exactly what this build would write for what it declares, keys of
 /// the indexes included. Attributes outside the format are another writer's and do not count.
 pub fn is_as_written(ns: &NamespaceId, level: &Level, config: &LevelConfig, stored: &Item) -> bool {
-    let written = encode(ns, level, config);
-    written
-        .iter()
-        .all(|(name, value)| stored.get(name).is_some_and(|s| same_value(s, value)))
-        && stored
-            .keys()
-            .all(|name| written.contains_key(name) || !is_ours(name))
+    let written = attributes(ns, level, config);
+    let is_there = |(name, value): &(String, AttributeValue)| {
+        let found = stored.get(name);
+        found.is_some_and(|found| same_value(found, value))
+    };
+    // With all of them there, as many of ours are the same ones.
+    let ours = written.iter().filter(|(name, _)| is_ours(name)).count();
+    written.iter().all(is_there) && stored.keys().filter(|name| is_ours(name)).count() == ours
 }
 
 /// Whether the entity index shows the stored item, and so the registry counts it.
