@@ -86,7 +86,10 @@ mod tests {
     fn memory_is_bounded_and_forgets_the_newest_only() {
         let mut seen = Seen::default();
         for start in 0..3 {
-            seen.remember(None, &page(start * CAPACITY..start * CAPACITY + CAPACITY - 1));
+            seen.remember(
+                None,
+                &page(start * CAPACITY..start * CAPACITY + CAPACITY - 1),
+            );
         }
         assert_eq!(seen.hashes.len(), CAPACITY);
         assert!(seen.contains("0") && seen.contains("1"));
