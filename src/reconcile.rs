@@ -83,10 +83,11 @@ pub async fn apply(
     let owed = run.owed(&taken, resumes);
     run.write_ahead(&owed, &taken, resumes).await?;
     let mut due: BTreeSet<Owed> = owed.into_iter().chain(taken.owed.clone()).collect();
-    let writes = run.write_configs(&due).await;
+    // Boxed, as the fan-outs are: each is large, and stands inside whatever runs the apply.
+    let writes = Box::pin(run.write_configs(&due)).await;
     let tidied = run.tidy().await;
     due.extend(writes.also_owed.iter().cloned());
-    let outcomes = run.fan_out(&due, &writes, began).await;
+    let outcomes = Box::pin(run.fan_out(&due, &writes, began)).await;
     let mut errors = errors_of(&writes, &outcomes);
     errors.extend(tidied.as_ref().err().map(ToString::to_string));
     errors.extend(run.settle(&taken, &writes, &outcomes).await);

@@ -175,15 +175,16 @@ impl Fanouts<'_> {
         match owed.kind {
             // Someone else recorded it: there is nothing to bring, and it is done.
             kind if !kind.applies_to(&owed.level) => Ok(Ended::Landed),
-            FanoutKind::Access => access::run(self, owed, tally).await,
-            FanoutKind::Cascade => cascade::run(self, owed, tally).await,
-            FanoutKind::Soft => soft::run(self, owed, tally).await,
-            FanoutKind::Params => params::run(self, owed, tally).await,
+            // Boxed: each is large, and one stands inside the other.
+            FanoutKind::Access => Box::pin(access::run(self, owed, tally)).await,
+            FanoutKind::Cascade => Box::pin(cascade::run(self, owed, tally)).await,
+            FanoutKind::Soft => Box::pin(soft::run(self, owed, tally)).await,
+            FanoutKind::Params => Box::pin(params::run(self, owed, tally)).await,
         }
     }
 
     async fn mend(&self, mut outcome: Box<Outcome>) -> Box<Outcome> {
-        let work = access::mend(self, &outcome.owed, &mut outcome.tally);
+        let work = Box::pin(access::mend(self, &outcome.owed, &mut outcome.tally));
         outcome.ended = self.in_time(work).await;
         outcome
     }

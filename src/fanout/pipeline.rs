@@ -167,8 +167,8 @@ where
     F: Future<Output = Result<bool, StoreError>>,
 {
     let (send, receive) = mpsc::channel(AHEAD);
-    let found = find(send);
-    let written = write_all(fanouts, kind, owed, pass, receive, tally);
+    let found = Box::pin(find(send));
+    let written = Box::pin(write_all(fanouts, kind, owed, pass, receive, tally));
     let (found, written) = futures::join!(found, written);
     let early = written?;
     let in_time = found?;
