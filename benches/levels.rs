@@ -27,7 +27,7 @@ impl Levels {
             rev: 1,
             ..ProvisionerRecord::default()
         };
-        let record = record::encode(ns, &record)?;
+        let record = record::encode(ns, &record, "1")?;
         let name = Item::from([
             ("PK".to_owned(), text(keys::reserved_pk())),
             (
