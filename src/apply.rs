@@ -93,6 +93,7 @@ impl Writer<'_> {
                 let now = self.clock.now();
                 if self.settings.in_time(now, write).await.is_none() {
                     writes.give_up(chunk);
+                    writes.last_at = Some(self.clock.now());
                 }
             }
         }
@@ -108,12 +109,9 @@ impl Writer<'_> {
             for (item, outcome) in items.into_iter().zip(outcomes) {
                 match outcome {
                     LevelOutcome::Written => self.landed(&item, writes),
+                    LevelOutcome::Unseen(error) => self.failed(&item, &error, true, writes),
                     LevelOutcome::Failed(error) => {
-                        let level = &item.change.level;
-                        if error.may_have_landed() {
-                            writes.uncertain.insert(level.clone());
-                        }
-                        writes.failed.insert(level.clone(), error.to_string());
+                        self.failed(&item, &error, error.may_have_landed(), writes);
                     }
                     LevelOutcome::Moved(current) if item.is_satisfied_by(current.as_deref()) => {
                         self.landed(&item, writes);
@@ -140,6 +138,21 @@ impl Writer<'_> {
             let reason = "others keep writing it: run this again".to_owned();
             writes.failed.insert(item.change.level.clone(), reason);
         }
+    }
+
+    fn failed(
+        &self,
+        item: &Item<'_>,
+        error: &StoreError,
+        may_have_landed: bool,
+        writes: &mut ConfigWrites,
+    ) {
+        let level = &item.change.level;
+        if may_have_landed {
+            writes.uncertain.insert(level.clone());
+            writes.last_at = Some(self.clock.now());
+        }
+        writes.failed.insert(level.clone(), error.to_string());
     }
 
     fn landed(&self, item: &Item<'_>, writes: &mut ConfigWrites) {

@@ -90,12 +90,17 @@ pub async fn apply(
     let outcomes = Box::pin(run.fan_out(&due, &writes, began)).await;
     let mut errors = errors_of(&writes, &outcomes);
     errors.extend(tidied.as_ref().err().map(ToString::to_string));
-    errors.extend(run.settle(&taken, &writes, &outcomes).await);
+    // What is there first: giving up shares may take longer than there is time for.
     errors.extend(run.record_outcome(&writes, &outcomes, tidied.is_ok()).await);
+    errors.extend(run.settle(&taken, &writes, &outcomes).await);
     let pending = if due.is_empty() && plan.pending.is_empty() {
         0
     } else {
-        run.still_pending(&outcomes).await
+        let pending = run.still_pending(&outcomes).await;
+        pending.unwrap_or_else(|error| {
+            errors.push(error.to_string());
+            plan.pending.len()
+        })
     };
     Ok(ApplyReport {
         resumed: taken.owed.len(),
@@ -144,11 +149,9 @@ impl Run<'_> {
     }
 
     /// How many fan-outs are still owed.
-    async fn still_pending(&self, outcomes: &[Outcome]) -> usize {
-        match self.store.pending(self.ns).await {
-            Ok(left) => pending::still_owed(&left, self.options, outcomes).len(),
-            Err(_) => self.guarded.plan().pending.len(),
-        }
+    async fn still_pending(&self, outcomes: &[Outcome]) -> Result<usize, StoreError> {
+        let left = self.store.pending(self.ns).await?;
+        Ok(pending::still_owed(&left, self.options, outcomes).len())
     }
 
     /// Records what is owed. When that fails nothing else is written, and what was taken over is
@@ -240,7 +243,13 @@ impl Run<'_> {
     ) -> Vec<String> {
         let (claim, now) = (&self.claim, self.clock.now());
         let (store, ns, uncertain) = (self.store, self.ns, &writes.uncertain);
-        pending::settle(store, ns, claim, taken, uncertain, outcomes, now).await
+        let settle = pending::settle(store, ns, claim, taken, uncertain, outcomes, now);
+        let errors = self.options.fanout.in_grace(settle).await;
+        errors.unwrap_or_else(|| {
+            let late = "the time ran out while what is left was handed on: the next apply takes it \
+                        over once this one's lease has run out";
+            vec![late.to_owned()]
+        })
     }
 
     fn report(

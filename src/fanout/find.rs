@@ -3,7 +3,7 @@
 
 use super::Fanouts;
 use super::pipeline::{Decided, Kind, Pass};
-use super::seen::{Range, Seen};
+use super::seen::Seen;
 use crate::store::{BucketPage, FoundBucket, PageStart, StoreError};
 use crate::table::Discovery;
 use futures::stream::{self, StreamExt};
@@ -39,7 +39,7 @@ impl<K: Kind> Finder<'_, K> {
     pub(super) async fn in_order(
         &self,
         first: BucketPage,
-        seen: &mut Seen,
+        mut seen: Option<&mut Seen>,
         send: mpsc::Sender<Found<K::Write>>,
     ) -> Result<bool, StoreError> {
         let (mut page, mut start) = (first, None);
@@ -47,7 +47,9 @@ impl<K: Kind> Finder<'_, K> {
             if self.fanouts.is_out_of_time() {
                 return Ok(false);
             }
-            seen.remember(start, &page.buckets);
+            if let Some(seen) = &mut seen {
+                seen.remember(start, &page.buckets);
+            }
             start = page.next.take();
             let following = self.page(start.clone());
             let decided = self.decide(&page.buckets, &send);
@@ -79,12 +81,9 @@ impl<K: Kind> Finder<'_, K> {
         seen: &Seen,
         send: mpsc::Sender<Found<K::Write>>,
     ) -> Result<bool, StoreError> {
-        // By value: a stream of closures over references is not `Send`.
-        let ranges: Vec<_> = seen
-            .ranges()
-            .map(|range| self.unseen_of(seen, range))
-            .collect();
-        let mut reading = stream::iter(ranges).buffer_unordered(READING);
+        // By index: a stream of closures over references is not `Send`.
+        let ranges = stream::iter(0..seen.pages()).map(|page| self.unseen_of(seen, page));
+        let mut reading = ranges.buffer_unordered(READING);
         while let Some(buckets) = reading.next().await {
             let Some(buckets) = buckets? else {
                 return Ok(false);
@@ -96,20 +95,23 @@ impl<K: Kind> Finder<'_, K> {
         Ok(true)
     }
 
-    /// What a range holds that was not seen. `None`: out of time.
+    /// What a page's part of the index holds that was not seen. `None`: out of time.
     async fn unseen_of(
         &self,
         seen: &Seen,
-        range: Range,
+        page: usize,
     ) -> Result<Option<Vec<FoundBucket>>, StoreError> {
         let mut buckets = Vec::new();
-        let mut start = range.start;
+        let Some(range) = seen.range(page) else {
+            return Ok(Some(buckets));
+        };
+        let mut start = range.start.cloned();
         loop {
             if self.fanouts.is_out_of_time() {
                 return Ok(None);
             }
             let store = self.fanouts.store;
-            let page = store.bucket_range(self.discovery, start, range.end.as_ref());
+            let page = store.bucket_range(self.discovery, start, range.end);
             let page = page.await?;
             buckets.extend(page.buckets);
             start = page.next;

@@ -20,6 +20,8 @@ const RELEASED_TOGETHER: usize = 25;
 enum Turn<'o> {
     Passes(&'o Owed),
     Reading(Box<Outcome>),
+    /// Giving up the shares of those that landed.
+    Release(Vec<Outcome>),
 }
 
 /// What came of it.
@@ -27,6 +29,7 @@ enum Taken {
     /// Its passes are through, and its reading pass is due then.
     Settles(Box<Outcome>, Instant),
     Done(Box<Outcome>),
+    Released(Vec<Outcome>),
 }
 
 /// What is still to be done.
@@ -37,6 +40,9 @@ struct Order<'o> {
     running: usize,
     /// By when the reading pass is due.
     settling: VecDeque<(Instant, Box<Outcome>)>,
+    /// Done, and their shares not given up yet.
+    fresh: Vec<Outcome>,
+    done: Vec<Outcome>,
 }
 
 impl<'o> Order<'o> {
@@ -48,11 +54,16 @@ impl<'o> Order<'o> {
             entities,
             running: 0,
             settling: VecDeque::new(),
+            fresh: Vec::new(),
+            done: Vec::new(),
         }
     }
 
     /// What can be begun; with `over` nothing is waited for.
     fn next(&mut self, over: bool) -> Option<Turn<'o>> {
+        if self.fresh.len() >= RELEASED_TOGETHER {
+            return Some(Turn::Release(std::mem::take(&mut self.fresh)));
+        }
         let is_due = |(due, _): &mut (Instant, Box<Outcome>)| over || *due <= Instant::now();
         if let Some((_, outcome)) = self.settling.pop_front_if(is_due) {
             return Some(Turn::Reading(outcome));
@@ -75,14 +86,13 @@ impl<'o> Order<'o> {
         Some(due.saturating_duration_since(Instant::now()))
     }
 
-    /// Takes a fan-out back. It is returned when nothing more is to be done with it.
-    fn take_back(&mut self, taken: Taken) -> Option<Outcome> {
+    fn take_back(&mut self, taken: Taken) {
         match taken {
-            Taken::Done(outcome) => Some(*outcome),
+            Taken::Done(outcome) => self.fresh.push(*outcome),
+            Taken::Released(outcomes) => self.done.extend(outcomes),
             Taken::Settles(outcome, due) => {
                 let at = self.settling.partition_point(|(other, _)| *other <= due);
                 self.settling.insert(at, (due, outcome));
-                None
             }
         }
     }
@@ -99,50 +109,51 @@ impl Fanouts<'_> {
     ) -> Vec<Outcome> {
         let mut order = Order::new(owed);
         let mut running = FuturesUnordered::new();
-        let (mut done, mut fresh) = (Vec::new(), Vec::new());
         loop {
             while running.len() < LEVELS
                 && let Some(turn) = order.next(self.is_out_of_time())
             {
                 running.push(self.take(turn, written_at));
             }
-            let wait = order.wait();
+            let wait = order.wait().map(|wait| wait.min(self.until_deadline()));
             tokio::select! {
                 biased;
                 Some((taken, of_resource)) = running.next() => {
                     order.running -= usize::from(of_resource);
-                    fresh.extend(order.take_back(taken));
+                    order.take_back(taken);
                 }
                 // Whichever ends the wait: a pass that may not begin says so itself.
                 _ = tokio::time::timeout(wait.unwrap_or_default(), self.settings.stop.wait()),
                     if wait.is_some() && running.len() < LEVELS => {}
                 else => break,
             }
-            if fresh.len() >= RELEASED_TOGETHER {
-                self.release(&mut fresh).await;
-                done.append(&mut fresh);
-            }
         }
-        done.append(&mut fresh);
+        let mut done = order.done;
+        done.append(&mut order.fresh);
         done.sort_by(|a, b| a.owed.cmp(&b.owed));
-        for outcome in &mut done {
-            if self.settings.stop.is_set() && matches!(outcome.ended, Ended::OutOfTime) {
-                outcome.ended = Ended::Stopped;
-            }
-            self.progress.ended(outcome);
-        }
         done
     }
 
     /// Does what is next for a fan-out. Also says whether these were the passes of a resource's.
     async fn take(&self, turn: Turn<'_>, written_at: EpochMs) -> (Taken, bool) {
-        match turn {
+        let (mut taken, of_resource) = match turn {
             Turn::Passes(owed) => {
                 let of_resource = !matches!(owed.level, Level::Entity(..));
                 (self.begin(owed, written_at).await, of_resource)
             }
             Turn::Reading(outcome) => (Taken::Done(self.mend(outcome).await), false),
+            Turn::Release(mut outcomes) => {
+                self.release(&mut outcomes).await;
+                (Taken::Released(outcomes), false)
+            }
+        };
+        if let Taken::Done(outcome) = &mut taken {
+            if self.settings.stop.is_set() && matches!(outcome.ended, Ended::OutOfTime) {
+                outcome.ended = Ended::Stopped;
+            }
+            self.progress.ended(outcome);
         }
+        (taken, of_resource)
     }
 
     async fn begin(&self, owed: &Owed, written_at: EpochMs) -> Taken {
@@ -205,6 +216,15 @@ impl Fanouts<'_> {
         let settle_ms = u64::try_from(self.settings.settle.as_millis()).unwrap_or(u64::MAX);
         let waited_ms = self.clock.now().0.saturating_sub(written_at.0);
         Duration::from_millis(settle_ms.saturating_sub(waited_ms))
+    }
+
+    fn until_deadline(&self) -> Duration {
+        let now = self.clock.now();
+        let left = self
+            .settings
+            .deadline
+            .map(|end| end.0.saturating_sub(now.0));
+        left.map_or(Duration::MAX, Duration::from_millis)
     }
 
     /// Gives up the shares of those that have landed, so that a run that is killed is not begun all

@@ -15,6 +15,8 @@ struct State {
     in_flight: usize,
     /// Batches that landed since the limit last changed.
     landed: usize,
+    /// Batches that were in flight when it was last halved, and still are.
+    older: usize,
 }
 
 /// The right to have one batch in flight.
@@ -28,6 +30,7 @@ impl Pace {
                 limit: max,
                 in_flight: 0,
                 landed: 0,
+                older: 0,
             }),
             freed: Notify::new(),
             max,
@@ -49,11 +52,15 @@ impl Pace {
         }
     }
 
-    /// The table throttled: half as many from here on.
+    /// The table throttled: half as many from here on. What was sent before that says nothing new.
     pub(super) fn slow_down(&self) {
         let mut state = self.lock();
+        if state.older > 0 {
+            return;
+        }
         state.limit = (state.limit / 2).max(1);
         state.landed = 0;
+        state.older = state.in_flight;
     }
 
     /// A batch landed: after as many as are allowed at once, one more is allowed.
@@ -76,7 +83,10 @@ impl Pace {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        self.0.lock().in_flight -= 1;
+        let mut state = self.0.lock();
+        state.in_flight -= 1;
+        state.older = state.older.saturating_sub(1);
+        drop(state);
         self.0.freed.notify_one();
     }
 }
@@ -100,6 +110,20 @@ mod tests {
             pace.slow_down();
         }
         assert_eq!(pace.lock().limit, 1);
+    }
+
+    #[test]
+    fn what_was_in_flight_when_it_was_halved_halves_nothing() {
+        let pace = Pace::new(8);
+        let held: Vec<_> = (0..3).filter_map(|_| pace.slot().now_or_never()).collect();
+        pace.slow_down();
+        for slot in held {
+            pace.slow_down();
+            assert_eq!(pace.lock().limit, 4);
+            drop(slot);
+        }
+        pace.slow_down();
+        assert_eq!(pace.lock().limit, 2);
     }
 
     #[test]

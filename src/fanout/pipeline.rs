@@ -57,7 +57,7 @@ impl<W> Default for Decided<W> {
 /// One kind of fan-out over one level.
 pub(super) trait Kind: Sync {
     /// What is written to a bucket.
-    type Write: Send + Sync;
+    type Write: Clone + Send + Sync;
     /// What of the level's config decides; compared before and after.
     type Seed: PartialEq + Send;
     /// Buckets that one request writes.
@@ -106,7 +106,11 @@ pub(super) async fn run<K: Kind>(
             discovery: &discovery,
             pass,
         };
-        let found = |send| async { finder(Pass::First).in_order(first, &mut seen, send).await };
+        let found = |send| async {
+            finder(Pass::First)
+                .in_order(first, Some(&mut seen), send)
+                .await
+        };
         if let Some(early) = pass(fanouts, kind, owed, Pass::First, tally, found).await? {
             return Ok(early);
         }
@@ -139,14 +143,13 @@ pub(super) async fn read<K: Kind>(
     let discovery = keys::buckets_of_level(fanouts.ns, &owed.level);
     let failed = tally.failed;
     let first = fanouts.store.bucket_page(&discovery, None).await?;
-    let mut seen = Seen::default();
     let finder = Finder {
         fanouts,
         kind,
         discovery: &discovery,
         pass: Pass::Reading,
     };
-    let found = |send| async { finder.in_order(first, &mut seen, send).await };
+    let found = |send| async { finder.in_order(first, None, send).await };
     let early = pass(fanouts, kind, owed, Pass::Reading, tally, found).await?;
     Ok(early.unwrap_or_else(|| tally.ended_since(failed)))
 }
@@ -183,7 +186,7 @@ pub(super) enum Work<W> {
 
 /// What came of it.
 enum Done<W> {
-    /// The buckets were written as far as they could be; whether in time.
+    /// The buckets were written as far as they could be; those to check, and whether in time.
     Written(Vec<(String, W)>, Tally, bool),
     /// What config demands of written buckets now, where that is something else.
     Checked(Result<Decided<W>, StoreError>),
@@ -209,7 +212,7 @@ async fn write_all<K: Kind>(
         while running.len() < most
             && let Some(work) = queue.next(comes_more)
         {
-            running.push(carry_out(fanouts, kind, work));
+            running.push(carry_out(fanouts, kind, pass, work));
         }
         tokio::select! {
             biased;
@@ -218,7 +221,7 @@ async fn write_all<K: Kind>(
                     Done::Written(batch, done, in_time) => {
                         tally.add(done);
                         fanouts.progress.advanced(owed, tally);
-                        queue.written(batch, K::is_checked(pass));
+                        queue.written(batch);
                         (!in_time).then(|| Ok(Some(Ended::OutOfTime)))
                     }
                     Done::Checked(Ok(decided)) => queue
@@ -244,12 +247,17 @@ async fn write_all<K: Kind>(
 async fn carry_out<K: Kind>(
     fanouts: &Fanouts<'_>,
     kind: &K,
+    pass: Pass,
     work: Work<K::Write>,
 ) -> Done<K::Write> {
     match work {
         Work::Write(batch) => {
-            let (done, in_time) = write_batch(fanouts, kind, &batch).await;
-            Done::Written(batch, done, in_time)
+            let checked = match K::is_checked(pass) {
+                true => batch.clone(),
+                false => Vec::new(),
+            };
+            let (done, in_time) = write_batch(fanouts, kind, batch).await;
+            Done::Written(checked, done, in_time)
         }
         Work::Check(batch) if fanouts.is_out_of_time() => {
             Done::Written(batch, Tally::default(), false)
@@ -282,51 +290,44 @@ async fn check<K: Kind>(
 async fn write_batch<K: Kind>(
     fanouts: &Fanouts<'_>,
     kind: &K,
-    batch: &[(String, K::Write)],
+    mut left: Vec<(String, K::Write)>,
 ) -> (Tally, bool) {
     let mut done = Tally::default();
-    let answers = {
-        let _slot = fanouts.pace.slot().await;
-        if fanouts.is_out_of_time() {
-            return (done, false);
+    let mut errors = Vec::new();
+    for attempt in 0..ATTEMPTS {
+        if attempt > 0 {
+            fanouts.pace.slow_down();
+            let wait = 25 << attempt;
+            tokio::time::sleep(Duration::from_millis(wait + rand::random_range(0..wait))).await;
         }
-        kind.write(batch).await
-    };
-    let mut again = count::<K>(batch.iter().zip(answers), &mut done);
-    if again.is_empty() {
-        fanouts.pace.speed_up();
-    }
-    for attempt in 1..ATTEMPTS {
-        if again.is_empty() {
-            return (done, true);
-        }
-        fanouts.pace.slow_down();
-        let wait = 25 << attempt;
-        tokio::time::sleep(Duration::from_millis(wait + rand::random_range(0..wait))).await;
-        let mut left = Vec::new();
-        for (write, _) in again {
+        let answers = {
             let _slot = fanouts.pace.slot().await;
             if fanouts.is_out_of_time() {
                 return (done, false);
             }
-            let answers = kind.write(std::slice::from_ref(write)).await;
-            left.extend(count::<K>(std::iter::once(write).zip(answers), &mut done));
+            kind.write(&left).await
+        };
+        (left, errors) = count::<K>(left, answers, &mut done);
+        if left.is_empty() {
+            fanouts.pace.speed_up();
+            break;
         }
-        again = left;
     }
-    for ((pk, _), error) in again {
+    for ((pk, _), error) in left.iter().zip(errors) {
         done.fail(pk, &error);
     }
     (done, true)
 }
 
-/// Counts answers, and returns the writes that may succeed when they are sent again.
-fn count<'w, K: Kind + 'w>(
-    answers: impl Iterator<Item = (&'w (String, K::Write), Stamped)>,
+/// Counts answers, and returns the writes that may succeed when they are sent again, and why they did
+/// not.
+fn count<K: Kind>(
+    writes: Vec<(String, K::Write)>,
+    answers: Vec<Stamped>,
     done: &mut Tally,
-) -> Vec<(&'w (String, K::Write), StoreError)> {
-    let mut again = Vec::new();
-    for (write, answer) in answers {
+) -> (Vec<(String, K::Write)>, Vec<StoreError>) {
+    let (mut again, mut errors) = (Vec::new(), Vec::new());
+    for (write, answer) in writes.into_iter().zip(answers) {
         match answer {
             Stamped::Landed => {
                 done.stamped += 1;
@@ -336,9 +337,12 @@ fn count<'w, K: Kind + 'w>(
             }
             Stamped::Unchanged => {}
             Stamped::Vanished => done.vanished += 1,
-            Stamped::Failed(error) if error.is_transient() => again.push((write, error)),
+            Stamped::Failed(error) if error.is_transient() => {
+                again.push(write);
+                errors.push(error);
+            }
             Stamped::Failed(error) => done.fail(&write.0, &error),
         }
     }
-    again
+    (again, errors)
 }

@@ -29,22 +29,27 @@ impl<K: Kind> Queue<K> {
 
     /// Whether more buckets may be found.
     pub(super) fn has_room(&self) -> bool {
-        self.waiting.len() < K::BATCH
+        self.waiting.len() < K::BATCH && self.written.len() < 2 * DECIDED_TOGETHER
     }
 
-    /// What can be begun: full batches while more may come, and whatever is left after that.
+    /// What can be begun: full batches while more may come, and whatever is left after that. What is
+    /// written is checked first, or it would pile up behind the writes.
     pub(super) fn next(&mut self, comes_more: bool) -> Option<Work<K::Write>> {
+        if self.written.len() >= DECIDED_TOGETHER {
+            return Some(self.check());
+        }
         if self.waiting.len() >= K::BATCH || !comes_more && !self.waiting.is_empty() {
             let many = self.waiting.len().min(K::BATCH);
             self.writing += 1;
             return Some(Work::Write(self.waiting.drain(..many).collect()));
         }
         let is_last = !comes_more && self.writing == 0 && !self.written.is_empty();
-        if self.written.len() >= DECIDED_TOGETHER || is_last {
-            let many = self.written.len().min(DECIDED_TOGETHER);
-            return Some(Work::Check(self.written.drain(..many).collect()));
-        }
-        None
+        is_last.then(|| self.check())
+    }
+
+    fn check(&mut self) -> Work<K::Write> {
+        let many = self.written.len().min(DECIDED_TOGETHER);
+        Work::Check(self.written.drain(..many).collect())
     }
 
     /// Takes buckets that were found, and counts them.
@@ -63,12 +68,10 @@ impl<K: Kind> Queue<K> {
         self.waiting.extend(decided.writes);
     }
 
-    /// Takes a batch that was written, to be checked or not.
-    pub(super) fn written(&mut self, batch: Vec<(String, K::Write)>, is_checked: bool) {
+    /// Takes what of a written batch is to be checked.
+    pub(super) fn written(&mut self, batch: Vec<(String, K::Write)>) {
         self.writing = self.writing.saturating_sub(1);
-        if is_checked {
-            self.written.extend(batch);
-        }
+        self.written.extend(batch);
     }
 
     /// Takes what config demands of written buckets by now, where that is something else. Whether

@@ -28,11 +28,11 @@ pub(super) struct Digest {
 }
 
 /// One page's part of an index.
-pub(super) struct Range {
+pub(super) struct Range<'s> {
     /// Where it begins; `None`: with the index partition.
-    pub(super) start: Option<PageStart>,
+    pub(super) start: Option<&'s PageStart>,
     /// Where it ends; `None`: with the index partition.
-    pub(super) end: Option<PageStart>,
+    pub(super) end: Option<&'s PageStart>,
     /// What it held.
     pub(super) digest: Digest,
 }
@@ -60,13 +60,20 @@ impl Seen {
         }
     }
 
-    /// The parts of the index, one a page. Together they are the whole partition.
-    pub(super) fn ranges(&self) -> impl Iterator<Item = Range> {
-        let starts = self.pages.iter().map(|(start, _)| start.clone());
-        let ends = starts.clone().skip(1).chain([None]);
-        let digests = self.pages.iter().map(|(_, digest)| *digest);
-        let range = |((start, end), digest)| Range { start, end, digest };
-        starts.zip(ends).zip(digests).map(range)
+    /// How many pages there were.
+    pub(super) fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// A page's part of the index. Together they are the whole partition.
+    pub(super) fn range(&self, page: usize) -> Option<Range<'_>> {
+        let (start, digest) = self.pages.get(page)?;
+        let next = self.pages.get(page + 1);
+        Some(Range {
+            start: start.as_ref(),
+            end: next.and_then(|(start, _)| start.as_ref()),
+            digest: *digest,
+        })
     }
 }
 

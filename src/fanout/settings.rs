@@ -42,6 +42,15 @@ impl Settings {
         let left = Duration::from_millis(end.saturating_sub(now.0));
         tokio::time::timeout(left, work).await.ok()
     }
+
+    /// Waits for work that ends what was begun, however late it is, for as long as the grace. `None`: it
+    /// was not done by then.
+    pub(crate) async fn in_grace<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        match self.deadline {
+            None => Some(work.await),
+            Some(_) => tokio::time::timeout(self.grace, work).await.ok(),
+        }
+    }
 }
 
 impl Default for Settings {

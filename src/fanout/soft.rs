@@ -7,7 +7,6 @@
 use super::pipeline::{self, Decided, Kind, Pass};
 use super::walk::{self, Configs};
 use super::{Ended, Fanouts, Tally};
-use crate::model::resolve::Step;
 use crate::model::{Level, LevelConfig, LimitName, Owed};
 use crate::store::{CHANGES_PER_GROUP, FoundBucket, Stamped, StoreError};
 use crate::table::soft::SoftChange;
@@ -44,9 +43,9 @@ impl Kind for SoftKind<'_> {
     async fn decide(
         &self,
         page: &[FoundBucket],
-        pass: Pass,
+        _: Pass,
     ) -> Result<Decided<SoftChange>, StoreError> {
-        let resolve = |configs: &Configs, id: &BucketId, _| self.resolve(configs, id, pass);
+        let resolve = |configs: &Configs, id: &BucketId, _| resolve(configs, id).map(Some);
         let write = |soft: &Arc<BTreeSet<LimitName>>, until| SoftChange {
             soft: soft.clone(),
             until,
@@ -63,25 +62,11 @@ impl Kind for SoftKind<'_> {
     }
 }
 
-impl SoftKind<'_> {
-    /// The soft limits of a bucket; `None` when its stamps are not this level's.
-    fn resolve(
-        &self,
-        configs: &Configs,
-        bucket: &BucketId,
-        pass: Pass,
-    ) -> Result<Option<Arc<BTreeSet<LimitName>>>, String> {
-        let Some((step, config)) = walk::limits(configs, bucket).map_err(ToString::to_string)?
-        else {
-            return Ok(Some(Arc::default()));
-        };
-        let is_ours = match step {
-            _ if pass == Pass::Again => true,
-            Step::Entity | Step::EntityDefault => false,
-            Step::Resource => *self.level != Level::System,
-            Step::System => true,
-        };
-        let soft = config.limits.iter().filter(|(_, limit)| limit.soft);
-        Ok(is_ours.then(|| Arc::new(soft.map(|(name, _)| name.clone()).collect())))
-    }
+/// The soft limits of a bucket, whichever level they come from: a fan-out that was cut off after it
+/// wrote, and before it looked, may have brought it another level's.
+fn resolve(configs: &Configs, bucket: &BucketId) -> Result<Arc<BTreeSet<LimitName>>, String> {
+    let limits = walk::limits(configs, bucket).map_err(ToString::to_string)?;
+    let limits = limits.iter().flat_map(|(_, config)| &config.limits);
+    let soft = limits.filter(|(_, limit)| limit.soft);
+    Ok(Arc::new(soft.map(|(name, _)| name.clone()).collect()))
 }

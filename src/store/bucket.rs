@@ -200,6 +200,12 @@ impl Store {
         let answer = spread(request.send()).await;
         let answer = answer.map_err(|e| self.failed(act, e))?;
         let answers = answer.responses.unwrap_or_default();
+        if let Some(message) = denied(&answers) {
+            return Err(StoreError::AccessDenied {
+                act: act.into(),
+                message,
+            });
+        }
         let missing = || {
             Stamped::Failed(StoreError::Service {
                 act: act.into(),
@@ -240,6 +246,18 @@ pub(super) fn bucket_key(pk: &str) -> Key {
         pk: pk.to_owned(),
         sk: keys::BUCKET_SK.to_owned(),
     }
+}
+
+/// Why the caller may run no statement, where each of them was denied.
+fn denied(answers: &[BatchStatementResponse]) -> Option<String> {
+    let denied = |answer: &BatchStatementResponse| {
+        let error = answer.error()?;
+        let is_denied = error.code()?.as_str() == "AccessDenied";
+        is_denied.then(|| error.message().unwrap_or_default().to_owned())
+    };
+    let mut messages = answers.iter().map(denied);
+    let first = messages.next()??;
+    messages.all(|message| message.is_some()).then_some(first)
 }
 
 fn statement_outcome(answer: &BatchStatementResponse) -> Stamped {

@@ -52,6 +52,8 @@ pub enum LevelOutcome {
     Written,
     /// Someone wrote in between; nothing was written. What is stored now.
     Moved(Option<Box<StoredLevel>>),
+    /// It landed, and whether beside another's was to be read, which failed.
+    Unseen(StoreError),
     /// It failed for good.
     Failed(StoreError),
 }

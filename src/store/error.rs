@@ -346,15 +346,6 @@ pub enum StoreError {
     },
 }
 
-/// The codes by which a service says that it failed and not the request.
-const SERVER_FAULTS: &[&str] = &[
-    "InternalServerError",
-    "InternalFailure",
-    "InternalServerException",
-    "ServiceUnavailable",
-    "ServiceUnavailableException",
-];
-
 impl From<ItemError> for StoreError {
     fn from(error: ItemError) -> StoreError {
         StoreError::Unreadable(error)
@@ -392,18 +383,24 @@ impl StoreError {
         )
     }
 
-    /// Whether a write that failed so may have landed all the same: no answer came, or one that
-    /// says nothing about it.
+    /// Whether a write that failed so may have landed all the same. Only an answer that says otherwise
+    /// rules it out: before a throttled attempt there may have been one that nobody answered.
     pub fn may_have_landed(&self) -> bool {
         match self {
-            StoreError::TimedOut { .. }
-            | StoreError::Unreachable { .. }
-            | StoreError::Malformed { .. } => true,
-            StoreError::Service { code, .. } => SERVER_FAULTS.contains(&code.as_str()),
             StoreError::Repeated {
                 may_have_landed, ..
             } => *may_have_landed,
-            _ => false,
+            StoreError::ConditionFailed { .. }
+            | StoreError::TransactionCancelled { .. }
+            | StoreError::TransactionRefused { .. }
+            | StoreError::RegistryUnusable { .. }
+            | StoreError::Service { .. }
+            | StoreError::AccessDenied { .. }
+            | StoreError::CredentialsMissing
+            | StoreError::CredentialsFailed { .. }
+            | StoreError::CredentialsRejected { .. }
+            | StoreError::TableMissing { .. } => false,
+            _ => true,
         }
     }
 

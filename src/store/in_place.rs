@@ -71,7 +71,7 @@ impl Store {
 fn fail(changed: Vec<(&LevelWrite<'_>, &mut LevelOutcome)>, error: StoreError) {
     let errors = error.repeated(changed.len());
     for ((_, outcome), error) in changed.into_iter().zip(errors) {
-        *outcome = LevelOutcome::Failed(error);
+        *outcome = LevelOutcome::Unseen(error);
     }
 }
 

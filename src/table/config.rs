@@ -211,8 +211,10 @@ pub struct Condition {
     pub values: BTreeMap<String, AttributeValue>,
 }
 
-/// Comparisons that one expression may hold, with room to spare below the service's limit.
-const MAX_COMPARISONS: usize = 200;
+/// Comparisons that one expression may hold: each is two operators of the 300 that the service allows.
+const MAX_COMPARISONS: usize = 140;
+/// Bytes of an expression, with room to spare below the service's 4,096.
+const MAX_EXPRESSION: usize = 3_900;
 
 /// The condition that an item still holds what was read of it: each declared attribute is equal,
 /// and a switch, policy or zone that was absent is still absent, as is a soft mark of a limit. Of an
@@ -244,14 +246,18 @@ pub fn unmoved(before: Option<&StoredLevel>, level: &Level) -> Condition {
     let hard = before.config.limits.iter().filter(|(_, limit)| !limit.soft);
     fields.extend(hard.map(|(name, limit)| (format!("{}{name}_soft", prefix(limit)), None)));
     for (index, (name, value)) in fields.into_iter().take(MAX_COMPARISONS).enumerate() {
-        condition.names.insert(format!("#c{index}"), name);
-        condition.expression += &match value {
+        let comparison = match value {
             None => format!(" AND attribute_not_exists(#c{index})"),
-            Some(value) => {
-                condition.values.insert(format!(":c{index}"), value);
-                format!(" AND #c{index} = :c{index}")
-            }
+            Some(_) => format!(" AND #c{index} = :c{index}"),
         };
+        if condition.expression.len() + comparison.len() > MAX_EXPRESSION {
+            break;
+        }
+        condition.expression += &comparison;
+        condition.names.insert(format!("#c{index}"), name);
+        condition
+            .values
+            .extend(value.map(|value| (format!(":c{index}"), value)));
     }
     if matches!(level, Level::Entity(..)) {
         condition.expression += if before.registered {

@@ -81,19 +81,20 @@ async fn a_resource_stamps_those_who_follow_it_and_takes_its_stamps_back() {
 }
 
 #[tokio::test]
-async fn the_system_stamps_those_who_have_no_other_level() {
+async fn the_system_stamps_each_bucket_as_its_own_level_says() {
     let world = inhabited().await;
-    // Soft and not yet stamped: that is for the resource's own fan-out to do.
+    // Soft and not yet stamped: the resource's own fan-out may have been cut off.
     let resource = limits("tpm: { capacity: 10, soft: true }");
     store_level(&world, &level("resource", "gpt-4"), &resource).await;
     let soft = limits("rpm: { capacity: 10, soft: true }, tpm: { capacity: 1 }");
     store_level(&world, &Level::System, &soft).await;
     let changed = after(&world, Level::System).await;
-    let expected = ["alice#claude-3#0", "carol#claude-3#0"];
-    assert_eq!(
-        changed,
-        expected.map(|bucket| one(bucket, "b_rpm_soft = a deadline"))
-    );
+    let expected = [
+        one("alice#claude-3#0", "b_rpm_soft = a deadline"),
+        one("carol#claude-3#0", "b_rpm_soft = a deadline"),
+        one("carol#gpt-4#0", "b_tpm_soft = a deadline"),
+    ];
+    assert_eq!(changed, expected);
 }
 
 #[tokio::test]
