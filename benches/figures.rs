@@ -10,6 +10,7 @@ pub struct Figure {
     unit: &'static str,
     ours: f64,
     at_most: Option<f64>,
+    at_least: Option<f64>,
     peer: Option<f64>,
 }
 
@@ -20,6 +21,7 @@ impl Figure {
             unit,
             ours,
             at_most: None,
+            at_least: None,
             peer: None,
         }
     }
@@ -27,6 +29,12 @@ impl Figure {
     /// The target: no more than this.
     pub fn at_most(mut self, target: f64) -> Figure {
         self.at_most = Some(target);
+        self
+    }
+
+    /// The target: no less than this; of a figure with a peer, so many times less than the peer.
+    pub fn at_least(mut self, target: f64) -> Figure {
+        self.at_least = Some(target);
         self
     }
 
@@ -43,10 +51,13 @@ pub const HEAD: &str =
 
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let target = match self.at_most {
-            None => String::new(),
-            Some(target) if self.ours > target => format!("{}, missed", number(target)),
-            Some(target) => number(target),
+        let reached = self.peer.map_or(self.ours, |peer| peer / self.ours);
+        let target = match (self.at_most, self.at_least) {
+            (None, None) => String::new(),
+            (Some(most), _) if self.ours > most => format!("{}, missed", number(most)),
+            (Some(most), _) => number(most),
+            (None, Some(least)) if reached < least => format!("at least {}, missed", number(least)),
+            (None, Some(least)) => format!("at least {}", number(least)),
         };
         let peer = self.peer.map(number).unwrap_or_default();
         let ratio = self.peer.map(|peer| number(peer / self.ours));

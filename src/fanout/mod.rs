@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The three run side by side, each a bounded way ahead of the next. Memory does not grow with the
-//! number of buckets: at most two pages are held, a few parts of one decided, and of buckets already
-//! stamped a bounded memory.
+//! number of buckets: at most two pages are held, eight in the second pass, a few parts of one decided, and
+//! of what a first pass found a bounded memory of buckets and some hundred bytes for each page.
 //!
 //! Several levels decide about one bucket, and a bucket is written from what was read of them a moment
 //! before; others write it and them meanwhile. So it is done only when config, read after the write,

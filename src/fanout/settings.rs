@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct Settings {
     /// The most write batches in flight; throttling lowers it for a while.
     pub concurrency: usize,
-    /// How long after the config writes, and after the last stamp, the last, reading pass follows; zero
+    /// How long after the config writes, or after the fan-out's last stamp, the reading pass follows; zero
     /// turns it off.
     pub settle: Duration,
     /// When to stop, whatever is left; `None`: never.

@@ -1,8 +1,7 @@
 //! The soft fan-out: which limits of a resource or of the system are counted and not enforced.
 //!
-//! Each bucket is stamped from its own resolution. An entity's own limits carry their stamps with
-//! the params fan-out, so buckets that have them are left alone here; under a system change, so are
-//! those whose limits come from their resource.
+//! Each bucket is stamped from its own resolution, whichever level that comes from. Those that carry what
+//! it demands are not written.
 
 use super::pipeline::{self, Decided, Kind, Pass};
 use super::walk::{self, Configs};

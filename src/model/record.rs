@@ -53,8 +53,8 @@ pub struct ProvisionerRecord {
     pub previous_hash: Option<String>,
     /// When the last apply finished.
     pub last_applied: Option<EpochMs>,
-    /// Whether a full apply recorded every fan-out it owes and was interrupted before all had landed:
-    /// what of them is still pending is all that the next full apply has to do.
+    /// Whether a full apply has recorded every fan-out it owes and has not ended: should it be
+    /// interrupted, what of them is still pending is all that the next full apply has to do.
     pub full_owed: bool,
     /// Levels whose cascade fan-out a Python provisioner before 0.17 left to the next apply.
     pub cascade_pending: BTreeSet<Level>,

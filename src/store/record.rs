@@ -37,7 +37,7 @@ pub struct RecordDelta {
     pub remembers: bool,
     /// Whether nobody will want the namespace back from its owner any more.
     pub settled: bool,
-    /// Whether an interrupted full apply is to be gone on with; `None` keeps what is stored.
+    /// Whether a full apply is to be continued should it be interrupted; `None` keeps what is stored.
     pub full_owed: Option<bool>,
     /// Levels whose listed cascade fan-outs are pending items by now.
     pub unlisted: BTreeSet<Level>,
