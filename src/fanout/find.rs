@@ -12,8 +12,6 @@ use tokio::sync::mpsc;
 /// Buckets decided together. With two levels of its own a bucket, and one or two that all share, their
 /// config is 8 full batches, which are read at once.
 pub(super) const DECIDED_TOGETHER: usize = 399;
-/// How many such parts of a page are being decided at once.
-const DECIDING: usize = 2;
 /// How many decided parts may wait for their writes.
 pub(super) const AHEAD: usize = 2;
 /// Pages that a second pass reads at once.
@@ -126,6 +124,12 @@ impl<K: Kind> Finder<'_, K> {
         Ok(Some(buckets))
     }
 
+    /// How many parts are decided at once: what is written in one round trip, and one part more.
+    fn at_once(&self) -> usize {
+        let written = self.fanouts.settings.concurrency * K::BATCH;
+        written.div_ceil(DECIDED_TOGETHER) + 1
+    }
+
     /// Decides for buckets and hands it on. `false`: out of time.
     async fn decide(
         &self,
@@ -143,7 +147,7 @@ impl<K: Kind> Finder<'_, K> {
                 self.kind.decide(part, self.pass).await.map(Some)
             })
             .collect();
-        let mut deciding = stream::iter(parts).buffered(DECIDING);
+        let mut deciding = stream::iter(parts).buffered(self.at_once());
         while let Some(decided) = deciding.next().await {
             let Some(mut decided) = decided? else {
                 return Ok(false);
