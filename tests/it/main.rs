@@ -34,6 +34,7 @@ mod lambda;
 mod layers;
 mod manifest;
 mod moved;
+mod moving;
 mod pages;
 mod pending;
 mod plan;
