@@ -45,6 +45,7 @@ mod record;
 mod scenario;
 mod schedule;
 mod seed;
+mod singly;
 mod stage;
 mod store_connect;
 mod store_create;
