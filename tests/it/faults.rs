@@ -57,6 +57,8 @@ struct Case {
     stage: Stage,
     after: &'static str,
     options: PlanOptions,
+    /// How long the reading pass waits; zero: there is none.
+    settle: Duration,
     expected: Stored,
 }
 
@@ -75,7 +77,16 @@ impl Case {
             stage,
             after,
             options,
+            settle: Duration::ZERO,
             expected,
+        }
+    }
+
+    /// The same, with a reading pass.
+    fn settling(self) -> Case {
+        Case {
+            settle: Duration::from_secs(1),
+            ..self
         }
     }
 
@@ -97,7 +108,9 @@ impl Case {
         let disturbed = over(embedded.http_client(), weather.clone());
         let disturbed = on_paused_time(&Embedded::client_over(disturbed));
         let disturbed = World::before_first_use(disturbed);
-        let claimed = disturbed.try_apply(&target, self.options).await;
+        let claimed = disturbed
+            .try_apply_settling(&target, self.options, self.settle)
+            .await;
         let world = World::before_first_use(embedded.client());
         let pending = world.store.pending(&world.ns).await.expect("pending").len();
         let succeeded = match &claimed {
@@ -158,7 +171,10 @@ fn seeds(default: u64) -> u64 {
 /// Weather of some kinds over every case, lightly and heavily. Both ends must have been seen: what
 /// is weathered, and what is not.
 async fn weathered(kinds: &[Misbehaviour], fails: bool) {
-    let cases = Case::all().await;
+    weathered_over(&Case::all().await, kinds, fails).await;
+}
+
+async fn weathered_over(cases: &[Case], kinds: &[Misbehaviour], fails: bool) {
     let (mut tried, mut struck, mut succeeded) = (0, 0, 0);
     for seed in 0..seeds(3) {
         for (index, case) in cases.iter().enumerate() {
@@ -221,6 +237,12 @@ async fn batches_answered_in_part() {
 #[tokio::test(start_paused = true)]
 async fn everything_at_once() {
     weathered(&Misbehaviour::ALL, true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_at_once_with_a_reading_pass() {
+    let cases = Case::all().await.map(Case::settling);
+    weathered_over(&cases, &Misbehaviour::ALL, true).await;
 }
 
 /// Statements of a batch that fail for good: each is named, and the others are stamped.

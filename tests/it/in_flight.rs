@@ -21,11 +21,27 @@ use zae_limits::store::Embedded;
 
 /// A client's write that lands right after the n-th query of an index, from 1.
 #[derive(Clone)]
-struct AfterQuery {
+pub struct AfterQuery {
     nth: usize,
     seen: Arc<AtomicUsize>,
     embedded: Embedded,
     stamps: Vec<(&'static str, AttributeValue)>,
+}
+
+impl AfterQuery {
+    /// A bucket of `late` for `gpt-4` appears, with these stamps, in a database that `embedded` is.
+    pub fn new(
+        nth: usize,
+        embedded: &Embedded,
+        stamps: &[(&'static str, AttributeValue)],
+    ) -> AfterQuery {
+        AfterQuery {
+            nth,
+            seen: Arc::default(),
+            embedded: embedded.clone(),
+            stamps: stamps.to_vec(),
+        }
+    }
 }
 
 impl fmt::Debug for AfterQuery {
@@ -65,12 +81,7 @@ async fn disabled_while(
     if !stamps.is_empty() {
         world.bucket("late", "gpt-4", 0, &[]).await;
     }
-    let layer = AfterQuery {
-        nth,
-        seen: Arc::default(),
-        embedded: embedded.clone(),
-        stamps: stamps.to_vec(),
-    };
+    let layer = AfterQuery::new(nth, &embedded, stamps);
     let disturbed = Embedded::client_over(over(embedded.http_client(), layer));
     let disturbed = World::before_first_use(disturbed);
     let manifest = manifest("resources: { gpt-4: { disabled: true } }");

@@ -140,6 +140,17 @@ impl World {
         manifest: &Manifest,
         options: PlanOptions,
     ) -> Result<ApplyReport, StoreError> {
+        self.try_apply_settling(manifest, options, Duration::ZERO)
+            .await
+    }
+
+    /// The same, with a reading pass after so long.
+    pub async fn try_apply_settling(
+        &self,
+        manifest: &Manifest,
+        options: PlanOptions,
+        settle: Duration,
+    ) -> Result<ApplyReport, StoreError> {
         let plan = reconcile::prepare(&self.store, manifest, None, options).await?;
         let policy = Policy {
             allow_empty: true,
@@ -147,10 +158,11 @@ impl World {
             ..Policy::strict(ManifestOwner::Cli)
         };
         let guarded = plan.guard(&policy).expect("the guards let it pass");
-        let options = ApplyOptions {
+        let mut options = ApplyOptions {
             full: options.full,
             ..World::options()
         };
+        options.fanout.settle = settle;
         reconcile::apply(&self.store, &self.clock, &guarded, &options, &()).await
     }
 
