@@ -24,7 +24,7 @@ use zae_limits::store::{Connection, Embedded, Store};
 pub struct Thrown {
     rounds: Vec<Round>,
     peak_kib: u64,
-    /// What one small request takes when no other is under way; the peer does not measure it.
+    /// What one write batch takes when no other request is under way; the peer does not measure it.
     #[serde(default)]
     round_trip_seconds: f64,
 }
@@ -57,7 +57,7 @@ impl Thrown {
         self.peak_kib as f64 / 1024.0
     }
 
-    /// Seconds of one small request with no other under way.
+    /// Seconds of one write batch with no other request under way.
     pub fn round_trip_seconds(&self) -> f64 {
         self.round_trip_seconds
     }

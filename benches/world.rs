@@ -4,18 +4,19 @@ use crate::Failure;
 use crate::meter::{Stopwatch, median};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::time::Duration;
 use zae_limits::clock::Clock;
 use zae_limits::fanout::{Fanouts, Settings};
 use zae_limits::manifest::{Manifest, parse_yaml};
-use zae_limits::model::{FanoutKind, Level, ManifestOwner, NamespaceId, Owed};
+use zae_limits::model::{AccessMode, FanoutKind, Level, ManifestOwner, NamespaceId, Owed};
 use zae_limits::plan::{Plan, PlanOptions, Policy};
 use zae_limits::reconcile::{self, ApplyOptions};
 use zae_limits::report::ApplyReport;
-use zae_limits::store::{Place, Store};
+use zae_limits::store::{Place, STAMPS_PER_BATCH, Stamped, Store};
 use zae_limits::table::BucketId;
+use zae_limits::table::stamp::Stamp;
 
 /// The table.
 pub const TABLE: &str = "rate-limits";
@@ -190,14 +191,29 @@ pub async fn fan_out(store: &Store, ns: &NamespaceId, concurrency: usize) -> Res
     }
 }
 
-/// The median time of a small read with no other request under way, in seconds.
+/// The median time of one write batch with no other request under way, in seconds.
 pub async fn round_trip(store: &Store, ns: &NamespaceId) -> Result<f64, Failure> {
-    let level = BTreeSet::from([resource()?]);
+    let mut batch = Vec::new();
+    for index in 0..STAMPS_PER_BATCH {
+        let id = BucketId {
+            entity: format!("user-{index}").parse()?,
+            resource: RESOURCE.parse()?,
+            shard: 0,
+        };
+        let stamp = Stamp::new(AccessMode::Disabled, Clock::system().now(), 0.0);
+        batch.push((id.pk(ns), stamp));
+    }
     let mut seconds = Vec::new();
     for _ in 0..51 {
         let stopwatch = Stopwatch::start()?;
-        store.switches(ns, &level).await?;
+        let outcomes = store.stamp_buckets(&batch).await;
         seconds.push(stopwatch.stop()?.wall.as_secs_f64());
+        if let Some(failed) = outcomes
+            .iter()
+            .find(|outcome| !matches!(outcome, Stamped::Landed))
+        {
+            return Err(format!("a stamp did not land: {failed:?}").into());
+        }
     }
     Ok(median(seconds))
 }
