@@ -100,6 +100,17 @@ impl<'a> Look<'a> {
         self.wrong
     }
 
+    /// After a resume that nobody disturbed: nothing is owed, and every bucket is as config says,
+    /// whosever that is.
+    pub fn after_a_resume(mut self) -> Vec<String> {
+        for pending in std::mem::take(&mut self.pending) {
+            self.wrong.push(format!("{} is left pending", pending.owed));
+        }
+        self.check_buckets();
+        let resumed = |wrong: String| format!("after a resume, {wrong}");
+        self.wrong.into_iter().map(resumed).collect()
+    }
+
     /// After an apply that nobody disturbed: all is as its manifest says.
     pub fn after(mut self, last: &Applying) -> Vec<String> {
         for level in self.every_level() {

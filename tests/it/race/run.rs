@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use zae_limits::clock::Clock;
 use zae_limits::manifest::Manifest;
 use zae_limits::model::NamespaceId;
+use zae_limits::reconcile::{self, ApplyOptions};
 use zae_limits::store::{Embedded, Place, Store};
 
 /// Longer than any lease of the race's applies.
@@ -159,6 +160,15 @@ impl Track {
             clients: did,
             trace,
         }
+    }
+
+    /// Finishes what is owed, without a manifest and with nobody in the way.
+    pub async fn resume(&self, clock: &Clock, ns: &NamespaceId, settle: Duration) {
+        let mut options = ApplyOptions::default();
+        options.fanout.settle = settle;
+        let report = reconcile::resume(&store(&self.direct), clock, ns, &options, &()).await;
+        let report = report.expect("a report");
+        assert_eq!(report.errors, Vec::<String>::new());
     }
 
     /// Applies as a person does who means it, with nobody in the way: it must do.
