@@ -30,7 +30,7 @@ pub use level::{Level, LevelConfig, OnUnavailable, Scope};
 pub use limit::{Limit, LimitError, Recovery};
 pub use name::{EntityId, LimitName, NameError, NamespaceId, NamespaceName, ResourceName};
 pub use owed::{FanoutKind, Owed};
-pub use pending::{Owner, Pending};
+pub use pending::{LONGEST_LEASE_MS, Owner, Pending};
 pub use rate::{Rate, Thousandths};
 pub use record::{ManifestOwner, ProvisionerRecord};
 pub use schedule::{Modifier, ScaleError, ScaleMillis, ScheduleEntry, Zone, ZoneError};

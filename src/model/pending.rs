@@ -17,9 +17,15 @@ pub struct Owner {
 impl Owner {
     /// Whether the apply that holds this share is certainly gone.
     pub fn is_gone(&self, now: EpochMs) -> bool {
-        self.lease.is_none_or(|lease| lease < now)
+        let farthest = now.plus_ms(LONGEST_LEASE_MS);
+        self.lease
+            .is_none_or(|lease| lease < now || lease > farthest)
     }
 }
+
+/// No apply holds a lease for longer, in milliseconds. One that ends later is nobody's, or some other
+/// clock's, and would never run out.
+pub const LONGEST_LEASE_MS: u64 = 24 * 60 * 60_000;
 
 /// One fan-out that is owed, with every apply that holds a share of it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -143,6 +143,33 @@ impl Store {
         if pending.damaged {
             return self.replace_damaged(ns, &pending.owed, claim).await;
         }
+        let gone: Vec<_> = pending.gone(claim.now).collect();
+        let mut parts = gone.chunks(wire::TAKEN_TOGETHER).map(|part| Pending {
+            owners: part
+                .iter()
+                .map(|(token, owner)| ((*token).to_owned(), **owner))
+                .collect(),
+            ..pending.clone()
+        });
+        let first = parts.next().unwrap_or_else(|| pending.clone());
+        if !self.claim_part(ns, &first, claim).await? {
+            return Ok(false);
+        }
+        for part in parts {
+            // The share is held: what stays of the others is for the next one to take over.
+            if let Err(error) = self.claim_part(ns, &part, claim).await {
+                tracing::warn!(%error, owed = %pending.owed, "shares of applies that are gone stay");
+            }
+        }
+        Ok(true)
+    }
+
+    async fn claim_part(
+        &self,
+        ns: &NamespaceId,
+        pending: &Pending,
+        claim: &Claim,
+    ) -> Result<bool, StoreError> {
         let update = wire::claim_update(pending, &claim.token, claim.lease, claim.full, claim.now);
         let names = update.names.into_iter().collect();
         let values = update.values.into_iter().collect();

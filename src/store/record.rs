@@ -168,7 +168,9 @@ impl Store {
                     return Ok(same);
                 }
             }
-            merged.rev = stored.as_ref().map_or(0, |record| record.rev) + 1;
+            // A revision that nobody counted up to begins anew.
+            let rev = stored.as_ref().map_or(0, |record| record.rev);
+            merged.rev = rev.checked_add(1).unwrap_or(1);
             if self
                 .put_record(ns, &merged, stored.map(|record| record.rev))
                 .await?

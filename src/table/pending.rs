@@ -4,7 +4,9 @@
 
 use super::attr::{Item, ItemError, Reader, boolean, number, text};
 use super::keys;
-use crate::model::{EpochMs, FanoutKind, Level, NamespaceId, Owed, Owner, Pending};
+use crate::model::{
+    EpochMs, FanoutKind, LONGEST_LEASE_MS, Level, NamespaceId, Owed, Owner, Pending,
+};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::BTreeMap;
 
@@ -155,8 +157,11 @@ pub struct ClaimUpdate {
     pub values: BTreeMap<String, AttributeValue>,
 }
 
+/// Shares that one update takes over: a condition for each must fit an expression.
+pub const TAKEN_TOGETHER: usize = 20;
+
 /// Replaces the shares of applies that are gone by one of `token`, while each of them is still
-/// there and still gone. Live owners keep their shares.
+/// there and still gone. Live owners keep their shares. Of [`TAKEN_TOGETHER`] shares at most.
 pub fn claim_update(
     pending: &Pending,
     token: &str,
@@ -170,21 +175,25 @@ pub fn claim_update(
     let mut removes = Vec::new();
     for (index, (gone, owner)) in pending.gone(now).enumerate() {
         values.insert(":now".to_owned(), number(now));
+        values.insert(":far".to_owned(), number(now.plus_ms(LONGEST_LEASE_MS)));
         if owner.single {
             names.insert("#single".to_owned(), SINGLE_TOKEN.to_owned());
             names.insert("#singlelease".to_owned(), SINGLE_LEASE.to_owned());
             names.insert("#singlefull".to_owned(), FULL.to_owned());
             values.insert(":single".to_owned(), text(gone));
             conditions.push("#single = :single".to_owned());
-            conditions
-                .push("(attribute_not_exists(#singlelease) OR #singlelease < :now)".to_owned());
+            conditions.push(
+                "(attribute_not_exists(#singlelease) OR NOT #singlelease BETWEEN :now AND :far)"
+                    .to_owned(),
+            );
             removes.extend(["#single", "#singlelease", "#singlefull"].map(str::to_owned));
         } else {
             names.insert(format!("#t{index}"), gone.to_owned());
             names.insert("#lease".to_owned(), LEASE.to_owned());
             conditions.push(format!("attribute_exists(#o.#t{index})"));
             conditions.push(format!(
-                "(attribute_not_exists(#o.#t{index}.#lease) OR #o.#t{index}.#lease < :now)"
+                "(attribute_not_exists(#o.#t{index}.#lease) \
+                 OR NOT #o.#t{index}.#lease BETWEEN :now AND :far)"
             ));
             removes.push(format!("#o.#t{index}"));
         }

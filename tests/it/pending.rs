@@ -5,7 +5,7 @@ use crate::transport::{Counted, Fault, Landing, over};
 use crate::world::{Item, NOW, World, manifest, n, s};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::BTreeMap;
-use zae_limits::model::{EpochMs, FanoutKind, Level, Owed, Pending};
+use zae_limits::model::{EpochMs, FanoutKind, LONGEST_LEASE_MS, Level, Owed, Pending};
 use zae_limits::plan::PlanOptions;
 use zae_limits::reconcile::{self, ApplyOptions};
 use zae_limits::report::{ResumeReport, Status};
@@ -150,6 +150,50 @@ async fn taking_over_puts_one_share_in_place_of_every_one_that_is_gone() {
     };
     let taken = world.store.claim(&world.ns, found, &other).await;
     assert!(!taken.expect("a claim"));
+}
+
+#[tokio::test]
+async fn any_number_of_shares_is_taken_over_at_once() {
+    for many in [19, 20, 21, 60, 300] {
+        let ended = owner_entry(EpochMs(NOW.0 - 1), false);
+        let owners = (0..many).map(|index| (format!("gone-{index:032}"), ended.clone()));
+        let owners = AttributeValue::M(owners.collect());
+        let world = owing(|world| {
+            let old = single(world, Some(NOW.0 - 1), true);
+            with(old, [("owners", Some(owners))])
+        })
+        .await;
+        let report = resume(&world, false).await;
+        assert_eq!((report.resumed, report.is_complete()), (1, true), "{many}");
+        assert_eq!(world.stamp("alice", "gpt-4").await, "disabled");
+        assert_eq!(pending(&world).await, [], "{many} shares");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_that_no_apply_can_hold_has_run_out() {
+    for far in [
+        NOW.0 + LONGEST_LEASE_MS + 1,
+        32_503_680_000_000,
+        u64::MAX >> 1,
+    ] {
+        let world = owing(|world| {
+            let owner = owner_entry(EpochMs(far), false);
+            with(
+                single(world, Some(far), false),
+                [(
+                    "owners",
+                    Some(AttributeValue::M([("far".to_owned(), owner)].into())),
+                )],
+            )
+        })
+        .await;
+        let report = resume(&world, false).await;
+        assert_eq!((report.resumed, report.is_complete()), (1, true), "{far}");
+        assert_eq!(pending(&world).await, [], "{far}");
+    }
+    let world = owing(|world| single(world, Some(NOW.0 + LONGEST_LEASE_MS), false)).await;
+    assert_eq!(resume(&world, false).await.resumed, 0, "a day is believed");
 }
 
 #[tokio::test]

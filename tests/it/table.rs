@@ -500,8 +500,10 @@ fn only_shares_of_applies_that_are_gone_are_taken_over() {
     assert_eq!(
         update.condition,
         "attribute_exists(PK) AND attribute_exists(#o.#t0) AND (attribute_not_exists(#o.#t0.#lease) OR \
-         #o.#t0.#lease < :now) AND attribute_exists(#o)"
+         NOT #o.#t0.#lease BETWEEN :now AND :far) AND attribute_exists(#o)"
     );
+    assert_eq!(update.values[":now"], n(100));
+    assert_eq!(update.values[":far"], n(100 + 24 * 3_600_000));
 }
 
 #[test]
