@@ -141,7 +141,8 @@ fn said(mut command: Command) -> Said {
 /// underscores are escaped.
 fn without_id(text: &str, ns: &str) -> String {
     let escaped = ns.replace('_', "\\_");
-    text.replace(ns, "NS").replace(&escaped, "NS")
+    // The longer one first: it ends with the other where the id begins with an underscore.
+    text.replace(&escaped, "NS").replace(ns, "NS")
 }
 
 /// Blanks what differs from run to run.
