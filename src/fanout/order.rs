@@ -1,5 +1,6 @@
 //! In which order fan-outs run: resource levels before entity levels, a few at once, and the reading
-//! pass of each once it is due. What a pass does is not decided here.
+//! pass of each once it is due. What a pass does is not decided here. Due is an instant of the runtime's,
+//! for waiting; what is compared with the table's instants comes from the clock.
 
 use super::{Ended, Fanouts, Outcome, Tally, access, cascade, params, soft};
 use crate::model::{EpochMs, FanoutKind, Level, Owed};

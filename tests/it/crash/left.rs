@@ -58,16 +58,22 @@ async fn resume(world: &World) -> Result<ResumeReport, StoreError> {
     reconcile::resume(&world.store, &world.clock, &world.ns, &options, &()).await
 }
 
+/// A database in which the case's apply died after a request, and whether it came that far.
+async fn died_at(case: &Case, at: usize) -> (Embedded, bool) {
+    let embedded = case.stage.set().await;
+    let fault = Fault::crash(at, Counted::Requests, Landing::After);
+    let dying = Embedded::client_over(over(embedded.http_client(), fault.clone()));
+    let dying = World::before_first_use(dying);
+    let _ = dying.try_apply(&manifest(case.after), case.options).await;
+    (embedded, fault.struck())
+}
+
 /// A database in which the case's apply wrote every level and died before the first fan-out.
 async fn dead_before_fanouts(case: &Case) -> Embedded {
     let target = manifest(case.after);
     for at in 1.. {
-        let embedded = case.stage.set().await;
-        let fault = Fault::crash(at, Counted::Requests, Landing::After);
-        let dying = Embedded::client_over(over(embedded.http_client(), fault.clone()));
-        let dying = World::before_first_use(dying);
-        let _ = dying.try_apply(&target, case.options).await;
-        assert!(fault.struck(), "no apply died between levels and fan-outs");
+        let (embedded, struck) = died_at(case, at).await;
+        assert!(struck, "no apply died between levels and fan-outs");
         let world = World::before_first_use(embedded.client());
         let plan = world.plan(&target).await;
         if plan.changes.is_empty() {
@@ -85,13 +91,8 @@ async fn a_live_lease_is_respected_and_reported() {
     let target = manifest(case.after);
     let (mut deaths, mut left_pending) = (0, 0);
     for at in 1.. {
-        let embedded = case.stage.set().await;
-        let fault = Fault::crash(at, Counted::Requests, Landing::After);
-        let dying = Embedded::client_over(over(embedded.http_client(), fault.clone()));
-        let _ = World::before_first_use(dying)
-            .try_apply(&target, PlanOptions::default())
-            .await;
-        if !fault.struck() {
+        let (embedded, struck) = died_at(&case, at).await;
+        if !struck {
             break;
         }
         deaths += 1;
@@ -119,13 +120,8 @@ async fn joining_a_dead_apply_brings_every_switch_into_effect_at_once() {
     let target = manifest(case.after);
     let (mut deaths, mut joined) = (0, 0);
     for at in 1.. {
-        let embedded = case.stage.set().await;
-        let fault = Fault::crash(at, Counted::Requests, Landing::After);
-        let dying = Embedded::client_over(over(embedded.http_client(), fault.clone()));
-        let _ = World::before_first_use(dying)
-            .try_apply(&target, PlanOptions::default())
-            .await;
-        if !fault.struck() {
+        let (embedded, struck) = died_at(&case, at).await;
+        if !struck {
             break;
         }
         deaths += 1;
