@@ -9,7 +9,7 @@ use super::reader::Reader;
 use super::schedules::{CRON, ENTRY_PERIOD, LevelZone, SCALE, TZ};
 use super::tree::{Node, Value};
 use crate::model::{Limit, LimitName, Recovery, Seconds, Tokens};
-use std::collections::BTreeMap;
+use litemap::LiteMap;
 
 pub(super) const CAPACITY: Spelled = Spelled("capacity", "Capacity");
 pub(super) const REFILL_AMOUNT: Spelled = Spelled("refill_amount", "RefillAmount");
@@ -53,8 +53,8 @@ impl<'t> Reader<'t> {
         &mut self,
         node: &'t Node<'t>,
         zone: &mut LevelZone,
-    ) -> BTreeMap<LimitName, Limit> {
-        let mut limits = BTreeMap::new();
+    ) -> LiteMap<LimitName, Limit> {
+        let mut limits = LiteMap::new();
         for entry in self.entries(node) {
             self.within(Step::Key(entry.name), |reader| {
                 let name = reader.name(entry.place, entry.name, LimitName::parse);

@@ -1,8 +1,8 @@
 //! Levels: where a limit or a switch can be declared, and what one level declares.
 
 use super::{EntityId, Limit, LimitName, NameError, ResourceName, Switch, Zone};
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// Which resources an entity's level covers.
@@ -130,7 +130,7 @@ impl OnUnavailable {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LevelConfig {
     /// The limits, by name. A level that defines any limit wins outright over less specific ones.
-    pub limits: BTreeMap<LimitName, Limit>,
+    pub limits: LiteMap<LimitName, Limit>,
     /// The zone of every schedule on this level; `None` when nothing here is scheduled.
     pub zone: Option<Zone>,
     /// The switch; `None` inherits. Always `None` at the system level.

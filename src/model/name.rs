@@ -1,11 +1,13 @@
 //! Names, each valid by construction: parsing makes them and nothing else does.
 //!
 //! The rules are the table's (docs/format.md): a `#` in an id would forge another item's key, so a
-//! name is checked before it can reach one.
+//! name is checked before it can reach one. Clones share one text: a level's names stand in the manifest,
+//! in the record, in the state and in the plan.
 
 use super::Scope;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Why a text is not a name of the kind asked for.
@@ -76,15 +78,18 @@ impl Rule {
                 rule,
             });
         }
-        if let Some(found) = text.chars().find(|c| !(self.rest)(*c)) {
-            return Err(NameError::Character {
-                kind,
-                place: "contain",
-                found,
-                rule,
-            });
+        let mut length = 0;
+        for found in text.chars() {
+            if !(self.rest)(found) {
+                return Err(NameError::Character {
+                    kind,
+                    place: "contain",
+                    found,
+                    rule,
+                });
+            }
+            length += 1;
         }
-        let length = text.chars().count();
         if length > self.max {
             return Err(NameError::TooLong {
                 kind,
@@ -101,7 +106,7 @@ macro_rules! name {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
-        pub struct $name(Box<str>);
+        pub struct $name(Arc<str>);
 
         impl $name {
             const RULE: Rule = $rule;
@@ -143,7 +148,7 @@ macro_rules! name {
 
         impl From<$name> for String {
             fn from(name: $name) -> String {
-                name.0.into()
+                name.as_str().to_owned()
             }
         }
     };
@@ -166,7 +171,7 @@ name!(
         kind: "an entity id",
         max: 256,
         first: |c| c.is_ascii_alphanumeric(),
-        rest: |c| c.is_ascii_alphanumeric() || "_.:@-".contains(c),
+        rest: |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '@' | '-'),
         text: "it starts with a letter or a digit and holds letters, digits and _ . : @ -",
         reserved: &[],
     }
@@ -178,7 +183,7 @@ name!(
         kind: "a resource name",
         max: 64,
         first: |c| c.is_ascii_alphabetic(),
-        rest: |c| c.is_ascii_alphanumeric() || "_.:/-".contains(c),
+        rest: |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '/' | '-'),
         text: "it starts with a letter and holds letters, digits and _ . : / -",
         reserved: &[Scope::DEFAULT],
     }
@@ -190,7 +195,7 @@ name!(
         kind: "a limit name",
         max: 64,
         first: |c| c.is_ascii_alphabetic(),
-        rest: |c| c.is_ascii_alphanumeric() || "_.-".contains(c),
+        rest: |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'),
         text: "it starts with a letter and holds letters, digits and _ . -",
         reserved: &[LimitName::RESERVED],
     }
@@ -214,7 +219,7 @@ name!(
         kind: "a namespace id",
         max: 64,
         first: |c| c.is_ascii_alphanumeric() || c == '_',
-        rest: |c| c.is_ascii_alphanumeric() || "_-".contains(c),
+        rest: |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'),
         text: "it starts with a letter, a digit or _ and holds letters, digits, _ and -",
         reserved: &[NamespaceId::RESERVED],
     }

@@ -12,7 +12,8 @@ use crate::table::fresh::FreshBucket;
 use crate::table::params::Expiry;
 use crate::table::stamp::{self, Stamp};
 use crate::table::{BucketId, Item, meta};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use litemap::LiteMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The organisation that the sample users belong to.
 const ORGANISATION: &str = "org-1";
@@ -154,7 +155,7 @@ impl Store {
 fn own_limits() -> Result<LevelConfig, StoreError> {
     let limit = Limit::drip(Tokens(1000), Tokens(1000), Seconds(60));
     Ok(LevelConfig {
-        limits: BTreeMap::from([(name("rpm", LimitName::parse)?, limit)]),
+        limits: LiteMap::from_iter([(name("rpm", LimitName::parse)?, limit)]),
         ..LevelConfig::default()
     })
 }

@@ -4,6 +4,7 @@ use crate::cron::any_cron;
 use crate::schedule::any_entry;
 use crate::world::{NOW, bucket_id, n, s};
 use aws_sdk_dynamodb::types::AttributeValue;
+use litemap::LiteMap;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use zae_limits::model::{
@@ -130,7 +131,7 @@ fn a_key_that_is_not_a_buckets_is_refused() {
 #[test]
 fn a_level_is_stored_attribute_by_attribute() {
     let zone = Some(Zone::parse("Europe/Berlin").expect("a zone"));
-    let limits = BTreeMap::from([
+    let limits = LiteMap::from_iter([
         (
             limit_name("rpm"),
             Limit::drip(Tokens(500), Tokens(400), Seconds(30)),
@@ -315,7 +316,7 @@ fn any_config() -> impl Strategy<Value = LevelConfig> {
     )
         .prop_map(
             |(limits, zone, disabled, cascade, on_unavailable)| LevelConfig {
-                limits,
+                limits: limits.into_iter().collect(),
                 zone,
                 disabled,
                 cascade,

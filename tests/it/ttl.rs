@@ -1,6 +1,6 @@
 //! When a bucket that follows shared defaults expires: the horizons of zae-limiter's ADR-136, row by row.
 
-use std::collections::BTreeMap;
+use litemap::LiteMap;
 use zae_limits::model::{
     Cron, EpochSeconds, Limit, LimitError, LimitName, Modifier, Recovery, ScaleMillis,
     ScheduleEntry, Seconds, Tokens, TtlError, bucket_ttl, recovery_horizon,
@@ -60,7 +60,7 @@ fn scheduled(limit: Limit, modifiers: &[Modifier]) -> Limit {
     }
 }
 
-fn named(limits: &[Limit]) -> BTreeMap<LimitName, Limit> {
+fn named(limits: &[Limit]) -> LiteMap<LimitName, Limit> {
     let names = (0..).map(|i| LimitName::parse(&format!("limit-{i}")).expect("a name"));
     names.zip(limits.iter().cloned()).collect()
 }

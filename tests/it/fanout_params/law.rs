@@ -41,7 +41,7 @@ fn any_level() -> impl Strategy<Value = LevelConfig> {
     let name = prop::sample::select(vec!["rpm", "tpm", "a_b", "a_sched", "x.y-z"])
         .prop_map(|name| LimitName::parse(name).expect("a name"));
     prop::collection::btree_map(name, any_limit(), 1..5).prop_map(|limits| LevelConfig {
-        limits,
+        limits: limits.into_iter().collect(),
         zone: Some(Zone::parse("Europe/Berlin").expect("a zone")),
         ..LevelConfig::default()
     })

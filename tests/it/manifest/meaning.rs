@@ -1,6 +1,7 @@
 //! What a manifest means: the levels it makes, its canonical form, and what is worth a warning.
 
 use insta::assert_snapshot;
+use litemap::LiteMap;
 use std::collections::BTreeMap;
 use zae_limits::manifest::{Manifest, parse_json, parse_yaml};
 use zae_limits::model::{
@@ -16,7 +17,7 @@ fn drip(capacity: u64, amount: u64, period: u64) -> Limit {
     Limit::drip(Tokens(capacity), Tokens(amount), Seconds(period))
 }
 
-fn limits<const N: usize>(limits: [(&str, Limit); N]) -> BTreeMap<LimitName, Limit> {
+fn limits<const N: usize>(limits: [(&str, Limit); N]) -> LiteMap<LimitName, Limit> {
     limits
         .into_iter()
         .map(|(name, limit)| (LimitName::parse(name).unwrap(), limit))
