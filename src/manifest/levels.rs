@@ -72,15 +72,33 @@ const ENTITY: Keys<1> = Keys {
 #[derive(Debug, Default)]
 pub(super) struct Declared {
     pub(super) namespace: Option<(NamespaceName, Place)>,
-    pub(super) levels: BTreeMap<Level, LevelConfig>,
-    /// Where each level stands.
-    pub(super) places: BTreeMap<Level, Place>,
+    /// In the order of the text, a level declared twice included.
+    pub(super) levels: Vec<Declaration>,
+}
+
+/// One declared level.
+#[derive(Debug)]
+pub(super) struct Declaration {
+    pub(super) level: Level,
+    pub(super) place: Place,
+    pub(super) config: LevelConfig,
 }
 
 impl Declared {
-    fn insert(&mut self, level: Level, at: Place, config: LevelConfig) {
-        self.places.insert(level.clone(), at);
-        self.levels.insert(level, config);
+    fn insert(&mut self, level: Level, place: Place, config: LevelConfig) {
+        self.levels.push(Declaration {
+            level,
+            place,
+            config,
+        });
+    }
+
+    /// What each level says, in the order in which levels are written.
+    pub(super) fn into_levels(self) -> BTreeMap<Level, LevelConfig> {
+        let levels = self.levels.into_iter();
+        levels
+            .map(|declared| (declared.level, declared.config))
+            .collect()
     }
 }
 

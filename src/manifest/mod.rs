@@ -67,7 +67,9 @@ impl Manifest {
         if let Some(problems) = Problems::of_file(None, problems) {
             return Err(problems);
         }
-        let warnings = warning::warnings(&levels, None, &BTreeMap::new());
+        let declared = levels.iter();
+        let declared = declared.map(|(level, config)| (level, config, Place::default()));
+        let warnings = warning::warnings(declared, None);
         Ok(Manifest {
             namespace,
             levels,
@@ -201,15 +203,21 @@ fn read_yaml(file: &str, bytes: &[u8]) -> Read {
     finish(Some(file), declared, problems)
 }
 
-fn finish(file: Option<&str>, declared: Declared, problems: Vec<Problem>) -> Read {
+fn finish(file: Option<&str>, mut declared: Declared, problems: Vec<Problem>) -> Read {
     let namespace = declared.namespace.clone();
-    let outcome = match (Problems::of_file(file, problems), declared.namespace) {
+    let named = declared.namespace.take();
+    let outcome = match (Problems::of_file(file, problems), named) {
         (Some(problems), _) => Err(problems),
-        (None, Some((namespace, _))) => Ok(Manifest {
-            warnings: warning::warnings(&declared.levels, file, &declared.places),
-            namespace,
-            levels: declared.levels,
-        }),
+        (None, Some((namespace, _))) => {
+            declared.levels.sort_by(|a, b| a.level.cmp(&b.level));
+            let levels = declared.levels.iter();
+            let levels = levels.map(|found| (&found.level, &found.config, found.place));
+            Ok(Manifest {
+                warnings: warning::warnings(levels, file),
+                namespace,
+                levels: declared.into_levels(),
+            })
+        }
         // The reader reports a namespace that is missing, so this is never reached.
         (None, None) => Err(Problem::at(Place::default(), "`namespace` is required").into()),
     };

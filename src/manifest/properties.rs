@@ -265,7 +265,7 @@ impl<'t> Reader<'t> {
         match (found_path, found_yaml) {
             (Found::Is(path), _) => Some(Source::ManifestPath(path.to_owned())),
             (_, Found::Is(yaml)) => Some(Source::ManifestYaml(yaml.to_owned())),
-            (Found::Absent, Found::Absent) => Some(Source::Structured(declared.levels)),
+            (Found::Absent, Found::Absent) => Some(Source::Structured(declared.into_levels())),
             _ => None,
         }
     }

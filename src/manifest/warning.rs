@@ -30,22 +30,21 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Every warning, in the order of the levels.
-pub(super) fn warnings(
-    levels: &BTreeMap<Level, LevelConfig>,
+/// Every warning, in the order of the levels, each of which comes with its place.
+pub(super) fn warnings<'m>(
+    levels: impl Iterator<Item = (&'m Level, &'m LevelConfig, Place)> + Clone,
     file: Option<&str>,
-    places: &BTreeMap<Level, Place>,
 ) -> Vec<Warning> {
-    let facts = Facts::of(levels);
+    let facts = Facts::of(levels.clone());
     let mut warnings = Vec::new();
-    for (level, config) in levels {
+    for (level, config, place) in levels {
         let messages = [
             facts.cascade(level, config),
             facts.bypass(level, config),
             facts.unreachable(level, config),
         ];
         for (key, message) in messages.into_iter().flatten() {
-            let place = places.get(level).and_then(|place| place.known());
+            let place = place.known();
             warnings.push(Warning {
                 file: file.map(str::to_owned),
                 line: place.map(|place| place.line),
@@ -74,9 +73,9 @@ struct Facts<'m> {
 type Said = Option<(&'static str, String)>;
 
 impl<'m> Facts<'m> {
-    fn of(levels: &'m BTreeMap<Level, LevelConfig>) -> Facts<'m> {
+    fn of(levels: impl Iterator<Item = (&'m Level, &'m LevelConfig, Place)>) -> Facts<'m> {
         let mut facts = Facts::default();
-        for (level, config) in levels {
+        for (level, config, _) in levels {
             match level {
                 Level::System => {}
                 Level::Resource(resource) => {

@@ -206,7 +206,8 @@ impl<'de> Visitor<'de> for AnyValue {
         Ok(Value::List(list))
     }
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value<'de>, A::Error> {
-        let mut map = Vec::new();
+        // Most mappings of a large manifest have one entry, and a vector that grows has room for four.
+        let mut map = Vec::with_capacity(1);
         while let Some(entry) = entries.next_entry()? {
             map.push(entry);
         }

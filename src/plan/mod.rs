@@ -4,6 +4,7 @@
 //! fingerprinted. [`Plan::guard`] is the only way to a [`GuardedPlan`], and nothing else can be
 //! applied.
 
+mod beside;
 mod danger;
 mod difference;
 mod fingerprint;
@@ -23,6 +24,7 @@ use crate::model::{
     Damage, FanoutKind, Level, LevelConfig, NamespaceId, NamespaceName, Owed, ProvisionerRecord,
     State, StoredLevel, Switch,
 };
+use beside::Beside;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What happens to a level.
@@ -206,8 +208,9 @@ pub fn plan(manifest: &Manifest, state: &State, options: PlanOptions) -> Plan {
     let mut changes = Vec::new();
     let mut kept = Vec::new();
     let mut unchanged = 0;
+    let mut found = Beside::of(&state.levels);
     for (level, declared) in manifest.levels() {
-        let stored = state.levels.get(level);
+        let stored = found.at(level);
         let (disabled, keeps) = memory.settle(level, declared.disabled, stored);
         kept.extend(keeps.map(|switch| KeptSwitch {
             level: level.clone(),
@@ -273,15 +276,16 @@ fn is_unchanged(stored: &StoredLevel, declared: &LevelConfig, disabled: Option<S
 
 /// Managed levels that are no longer declared and still stored.
 fn deletes<'a>(manifest: &'a Manifest, state: &'a State) -> impl Iterator<Item = Change> + 'a {
+    let mut declared = Beside::of(manifest.levels());
+    let mut found = Beside::of(&state.levels);
     state
         .record
         .iter()
         .flat_map(|record| &record.managed)
-        .filter(|level| !manifest.levels().contains_key(*level))
-        .filter_map(|level| {
-            state
-                .levels
-                .get(level)
+        .filter(move |level| declared.at(level).is_none())
+        .filter_map(move |level| {
+            found
+                .at(level)
                 .map(|stored| change(level, Some(stored), None))
         })
 }

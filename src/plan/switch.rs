@@ -26,7 +26,8 @@ impl<'a> Memory<'a> {
         stored: Option<&StoredLevel>,
     ) -> (Option<Switch>, Option<Switch>) {
         let found = stored.and_then(|stored| stored.config.disabled);
-        let was_declared = self.was_declared(level);
+        // Of a switch that is not there it does not matter.
+        let was_declared = found.is_some() && self.was_declared(level);
         let disabled = settled(declared, found, was_declared, self.out_of_band);
         let kept = disabled.filter(|_| declared.is_none());
         (disabled, kept)

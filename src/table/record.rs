@@ -179,14 +179,14 @@ pub fn decode(items: &RecordItems) -> Result<ProvisionerRecord, ItemError> {
         let problem = format!("counts {counted} items, of which {found} are there");
         return Err(reader.error(OVERFLOW, problem));
     }
-    let mut managed = BTreeSet::new();
+    let mut managed = Vec::new();
     if reader.boolean("managed_system")?.unwrap_or(false) {
-        managed.insert(Level::System);
+        managed.push(Level::System);
     }
     for name in reader.texts("managed_resources")? {
         let resource = ResourceName::parse(name)
             .map_err(|e| reader.error("managed_resources", format!("names {name:?}: {e}")))?;
-        managed.insert(Level::Resource(resource));
+        managed.push(Level::Resource(resource));
     }
     let mut remembered = BTreeMap::new();
     for item in std::iter::once(&items.main).chain(&items.overflow) {
@@ -196,7 +196,7 @@ pub fn decode(items: &RecordItems) -> Result<ProvisionerRecord, ItemError> {
     }
     let last_applied = reader.text("last_applied")?;
     Ok(ProvisionerRecord {
-        managed,
+        managed: managed.into_iter().collect(),
         switches: items.main.contains_key(SWITCHES).then_some(remembered),
         owner: decode_owner(reader, OWNER)?,
         taken_from: decode_owner(reader, TAKEN_FROM)?,
@@ -246,14 +246,14 @@ fn instant(stored: &str) -> Option<EpochMs> {
     u64::try_from(timestamp.as_millisecond()).ok().map(EpochMs)
 }
 
-fn decode_entities(reader: Reader<'_>, managed: &mut BTreeSet<Level>) -> Result<(), ItemError> {
+fn decode_entities(reader: Reader<'_>, managed: &mut Vec<Level>) -> Result<(), ItemError> {
     for (entity, scopes) in reader.map(ENTITIES)?.into_iter().flatten() {
         let bad = |problem: String| reader.error(ENTITIES, format!("at {entity:?}: {problem}"));
         let id = EntityId::parse(entity).map_err(|e| bad(e.to_string()))?;
         let scopes = texts_of(scopes).ok_or_else(|| bad("not a list of resources".to_owned()))?;
         for scope in scopes {
             let scope = Scope::parse(scope).map_err(|e| bad(e.to_string()))?;
-            managed.insert(Level::Entity(id.clone(), scope));
+            managed.push(Level::Entity(id.clone(), scope));
         }
     }
     Ok(())
