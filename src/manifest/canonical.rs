@@ -5,7 +5,7 @@
 //! always has the same bytes.
 
 use crate::model::{Level, LevelConfig, NamespaceName};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A manifest that is written in its canonical form, level by level: a tree of a hundred thousand
@@ -16,25 +16,14 @@ pub(super) struct Canonical<'m> {
     entities: BTreeMap<&'m str, Entity<'m>>,
     namespace: &'m str,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    resources: BTreeMap<&'m str, Sorted<'m>>,
+    resources: BTreeMap<&'m str, &'m LevelConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    system: Option<Sorted<'m>>,
+    system: Option<&'m LevelConfig>,
 }
 
 #[derive(Default, Serialize)]
 struct Entity<'m> {
-    resources: BTreeMap<&'m str, Sorted<'m>>,
-}
-
-/// A level's JSON with its keys sorted.
-struct Sorted<'m>(&'m LevelConfig);
-
-impl Serialize for Sorted<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut json = self.0.to_json();
-        json.sort_all_objects();
-        json.serialize(serializer)
-    }
+    resources: BTreeMap<&'m str, &'m LevelConfig>,
 }
 
 impl<'m> Canonical<'m> {
@@ -49,7 +38,6 @@ impl<'m> Canonical<'m> {
             system: None,
         };
         for (level, config) in levels {
-            let config = Sorted(config);
             match level {
                 Level::System => canonical.system = Some(config),
                 Level::Resource(resource) => {

@@ -1,95 +1,151 @@
 //! The one JSON form of a level, which canonical manifests, reports and fingerprints share.
 //!
-//! Defaults are written out, what was not declared is left out: the Python provisioner's form.
+//! Defaults are written out, what was not declared is left out: the Python provisioner's form. Fields stand
+//! in the order of their names, so that the same meaning always has the same bytes.
 
-use super::{LevelConfig, Limit, Modifier, Recovery, Switch, Zone};
-use serde_json::{Map, Value, json};
+use super::{
+    Cron, LevelConfig, Limit, Modifier, OnUnavailable, Recovery, ScheduleEntry, Seconds, Switch,
+    Tokens, Zone,
+};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 impl LevelConfig {
     /// The level in JSON: `limits`, and of `disabled`, `cascade` and `on_unavailable` what is declared.
     pub fn to_json(&self) -> Value {
-        let limits: Map<String, Value> = self
-            .limits
-            .iter()
-            .map(|(name, limit)| (name.to_string(), limit_json(limit, self.zone.as_ref())))
-            .collect();
-        let mut level = Map::new();
-        level.insert("limits".into(), Value::Object(limits));
-        if let Some(disabled) = self.disabled {
-            let value = match disabled {
-                Switch::Disabled => json!(true),
-                Switch::Enabled => json!(false),
-                Switch::Bypass => json!("bypass"),
-            };
-            level.insert("disabled".into(), value);
-        }
-        if let Some(cascade) = self.cascade {
-            level.insert("cascade".into(), json!(cascade));
-        }
-        if let Some(on_unavailable) = self.on_unavailable {
-            level.insert("on_unavailable".into(), json!(on_unavailable.as_str()));
-        }
-        Value::Object(level)
+        // Keys are texts and numbers finite, so that this does not fail.
+        serde_json::to_value(self).unwrap_or_default()
     }
 }
 
-fn limit_json(limit: &Limit, zone: Option<&Zone>) -> Value {
-    let tz = zone.map_or(Zone::DEFAULT, Zone::as_str);
-    let mut json = Map::new();
-    json.insert("capacity".into(), json!(limit.capacity));
-    json.insert("refill_amount".into(), json!(limit.refill_amount()));
-    json.insert("refill_period".into(), json!(limit.refill_period));
-    match &limit.recovery {
-        Recovery::Drip { .. } => {}
-        Recovery::Window(after) => {
-            json.insert("reset_after_seconds".into(), json!(after));
-        }
-        Recovery::Calendar(resets) => {
-            let resets = resets
-                .iter()
-                .map(|cron| json!({ "cron": cron.to_string(), "tz": tz }));
-            json.insert("reset_schedule".into(), resets.collect());
-        }
+impl Serialize for LevelConfig {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let level = LevelJson {
+            cascade: self.cascade,
+            disabled: self.disabled.map(SwitchJson),
+            limits: LimitsJson(self),
+            on_unavailable: self.on_unavailable,
+        };
+        level.serialize(serializer)
     }
-    if !limit.schedule.is_empty() {
-        let windows = limit.schedule.iter().map(|entry| {
-            let mut window = Map::new();
-            window.insert("cron".into(), json!(entry.cron.to_string()));
-            window.insert("tz".into(), json!(tz));
-            modifier_json(&entry.modifier, &mut window);
-            Value::Object(window)
-        });
-        json.insert("schedule".into(), windows.collect());
-    }
-    if limit.soft {
-        json.insert("soft".into(), json!(true));
-    }
-    Value::Object(json)
 }
 
-fn modifier_json(modifier: &Modifier, window: &mut Map<String, Value>) {
-    match modifier {
-        Modifier::Scale(scale) => {
-            window.insert("scale".into(), json!(scale.factor()));
+#[derive(Serialize)]
+struct LevelJson<'l> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cascade: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disabled: Option<SwitchJson>,
+    limits: LimitsJson<'l>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_unavailable: Option<OnUnavailable>,
+}
+
+/// A switch as manifests write it.
+struct SwitchJson(Switch);
+
+impl Serialize for SwitchJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Switch::Disabled => serializer.serialize_bool(true),
+            Switch::Enabled => serializer.serialize_bool(false),
+            Switch::Bypass => serializer.serialize_str("bypass"),
         }
-        Modifier::Absolute {
-            capacity,
-            refill_amount,
-            refill_period,
-        } => {
-            let values = [
-                ("capacity", capacity.map(|tokens| tokens.0)),
-                ("refill_amount", refill_amount.map(|tokens| tokens.0)),
-                (
-                    "refill_period_seconds",
-                    refill_period.map(|period| period.0),
-                ),
-            ];
-            for (key, value) in values {
-                if let Some(value) = value {
-                    window.insert(key.into(), json!(value));
-                }
-            }
+    }
+}
+
+struct LimitsJson<'l>(&'l LevelConfig);
+
+impl Serialize for LimitsJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let LevelConfig { limits, zone, .. } = self.0;
+        let tz = zone.as_ref().map_or(Zone::DEFAULT, Zone::as_str);
+        let limits = limits.iter();
+        serializer
+            .collect_map(limits.map(|(name, limit)| (name.as_str(), LimitJson::new(limit, tz))))
+    }
+}
+
+#[derive(Serialize)]
+struct LimitJson<'l> {
+    capacity: Tokens,
+    refill_amount: Tokens,
+    refill_period: Seconds,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reset_after_seconds: Option<Seconds>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reset_schedule: Option<Vec<EntryJson<'l>>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    schedule: Vec<EntryJson<'l>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    soft: bool,
+}
+
+impl<'l> LimitJson<'l> {
+    fn new(limit: &'l Limit, tz: &'l str) -> Self {
+        let reset = |cron: &Cron| EntryJson::new(cron, tz);
+        let window = |entry: &ScheduleEntry| EntryJson::new(&entry.cron, tz).with(&entry.modifier);
+        LimitJson {
+            capacity: limit.capacity,
+            refill_amount: limit.refill_amount(),
+            refill_period: limit.refill_period,
+            reset_after_seconds: match limit.recovery {
+                Recovery::Window(after) => Some(after),
+                Recovery::Drip { .. } | Recovery::Calendar(_) => None,
+            },
+            reset_schedule: match &limit.recovery {
+                Recovery::Calendar(resets) => Some(resets.iter().map(reset).collect()),
+                Recovery::Drip { .. } | Recovery::Window(_) => None,
+            },
+            schedule: limit.schedule.iter().map(window).collect(),
+            soft: limit.soft,
+        }
+    }
+}
+
+/// One entry of a schedule; of one that resets, `cron` and `tz` alone.
+#[derive(Serialize)]
+struct EntryJson<'l> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capacity: Option<Tokens>,
+    cron: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refill_amount: Option<Tokens>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refill_period_seconds: Option<Seconds>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scale: Option<f64>,
+    tz: &'l str,
+}
+
+impl<'l> EntryJson<'l> {
+    fn new(cron: &Cron, tz: &'l str) -> Self {
+        EntryJson {
+            capacity: None,
+            cron: cron.to_string(),
+            refill_amount: None,
+            refill_period_seconds: None,
+            scale: None,
+            tz,
+        }
+    }
+
+    fn with(self, modifier: &Modifier) -> Self {
+        match *modifier {
+            Modifier::Scale(scale) => EntryJson {
+                scale: Some(scale.factor()),
+                ..self
+            },
+            Modifier::Absolute {
+                capacity,
+                refill_amount,
+                refill_period,
+            } => EntryJson {
+                capacity,
+                refill_amount,
+                refill_period_seconds: refill_period,
+                ..self
+            },
         }
     }
 }
