@@ -188,7 +188,9 @@ pub fn texts_of(value: &AttributeValue) -> Option<Vec<&str>> {
 /// Whether two values are equal as the table sees them: numbers by value, sets in any order.
 pub fn same_value(a: &AttributeValue, b: &AttributeValue) -> bool {
     match (a, b) {
-        (AttributeValue::N(a), AttributeValue::N(b)) => canonical_number(a) == canonical_number(b),
+        (AttributeValue::N(a), AttributeValue::N(b)) => {
+            a == b || canonical_number(a).is_some_and(|a| Some(a) == canonical_number(b))
+        }
         (AttributeValue::Ss(a), AttributeValue::Ss(b)) => {
             let (mut a, mut b) = (a.clone(), b.clone());
             a.sort();
@@ -262,6 +264,7 @@ mod tests {
         assert!(same("0.5", "5E-1"));
         assert!(!same("1", "-1"));
         assert!(!same("10", "1"));
+        assert!(!same("x", "y"));
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Config items: one level's limits and switch (docs/format.md).
 
-use super::attr::{Item, ItemError, Reader, boolean, number, same_value, text};
+use super::attr::{Item, ItemError, Reader};
 use super::keys;
 use super::schedule;
+use super::written::{FieldNames, Written, as_text};
 use crate::model::{
     Level, LevelConfig, Limit, LimitName, NamespaceId, OnUnavailable, Recovery, Seconds,
     StoredLevel, Switch, Tokens, Zone,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
-use std::collections::{BTreeMap, BTreeSet};
+use litemap::LiteMap;
+use std::collections::BTreeMap;
 
 const DISABLED: &str = "disabled";
 const CASCADE: &str = "cascade";
@@ -22,68 +24,78 @@ const PLAIN: &str = "l_";
 const WINDOWED: &str = "w_";
 const FIELDS: [&str; 7] = ["cp", "ra", "rp", "sched", "rsched", "rsa", "soft"];
 
-/// Attributes, each once, in no particular order: an item that nobody looks anything up in.
-type Attributes = Vec<(String, AttributeValue)>;
-
 /// The whole item that a level's config is stored as.
 pub fn encode(ns: &NamespaceId, level: &Level, config: &LevelConfig) -> Item {
-    attributes(ns, level, config).into_iter().collect()
+    let mut item = Item::new();
+    attributes(ns, level, config, |name, value| {
+        item.insert(name.to_owned(), value.into());
+    });
+    item
 }
 
-fn attributes(ns: &NamespaceId, level: &Level, config: &LevelConfig) -> Attributes {
+/// Names every attribute of the whole item, each once, in no particular order.
+fn attributes(
+    ns: &NamespaceId,
+    level: &Level,
+    config: &LevelConfig,
+    mut put: impl FnMut(&str, Written<'_>),
+) {
     let key = keys::config(ns, level);
-    let mut item = fields(config);
-    let mut put = |name: &str, value: AttributeValue| item.push((name.to_owned(), value));
-    put("GSI4PK", text(ns.as_str()));
-    put("GSI4SK", text(&key.pk));
-    put("PK", text(key.pk));
-    put("SK", text(key.sk));
+    put("GSI4PK", as_text(ns.as_str()));
+    put("GSI4SK", as_text(&key.pk));
+    put("PK", as_text(&key.pk));
+    put("SK", as_text(&key.sk));
     match level {
         Level::System => {}
-        Level::Resource(resource) => put("resource", text(resource.as_str())),
+        Level::Resource(resource) => put("resource", as_text(resource.as_str())),
         Level::Entity(entity, scope) => {
             let (pk, sk) = keys::entity_config_index(ns, entity, scope);
-            put("entity_id", text(entity.as_str()));
-            put("resource", text(scope.as_str()));
-            put("GSI3PK", text(pk));
-            put("GSI3SK", text(sk));
+            put("entity_id", as_text(entity.as_str()));
+            put("resource", as_text(scope.as_str()));
+            put("GSI3PK", as_text(&pk));
+            put("GSI3SK", as_text(&sk));
         }
     }
-    item
+    fields(config, put);
 }
 
 /// The attributes that say what a level declares, without its keys.
 pub fn encode_fields(config: &LevelConfig) -> Item {
-    fields(config).into_iter().collect()
+    let mut item = Item::new();
+    fields(config, |name, value| {
+        item.insert(name.to_owned(), value.into());
+    });
+    item
 }
 
-fn fields(config: &LevelConfig) -> Attributes {
-    let mut item = Attributes::new();
-    let mut put = |name: &str, value| item.push((name.to_owned(), value));
+fn fields(config: &LevelConfig, mut put: impl FnMut(&str, Written<'_>)) {
     if let Some(on_unavailable) = config.on_unavailable {
-        put(ON_UNAVAILABLE, text(on_unavailable.as_str()));
+        put(ON_UNAVAILABLE, as_text(on_unavailable.as_str()));
     }
     if let Some(switch) = config.disabled {
-        put(DISABLED, encode_switch(switch));
+        put(DISABLED, written_switch(switch));
     }
     if let Some(cascade) = config.cascade {
-        put(CASCADE, boolean(cascade));
+        put(CASCADE, Written::Boolean(cascade));
     }
     if let Some(zone) = &config.zone {
-        put(ZONE, text(zone.as_str()));
+        put(ZONE, as_text(zone.as_str()));
     }
     for (name, limit) in &config.limits {
-        encode_limit(name, limit, &mut item);
+        limit_fields(name, limit, &mut put);
     }
-    item
 }
 
 /// How a switch is stored on a config item.
 pub fn encode_switch(switch: Switch) -> AttributeValue {
+    written_switch(switch).into()
+}
+
+fn written_switch(switch: Switch) -> Written<'static> {
     match switch {
-        Switch::Disabled => boolean(true),
-        Switch::Enabled => boolean(false),
-        Switch::Bypass => text(BYPASS),
+        Switch::Disabled => Written::Boolean(true),
+        Switch::Enabled => Written::Boolean(false),
+        Switch::Bypass => as_text(BYPASS),
     }
 }
 
@@ -94,26 +106,27 @@ fn prefix(limit: &Limit) -> &'static str {
     }
 }
 
-fn encode_limit(name: &LimitName, limit: &Limit, item: &mut Attributes) {
-    let prefix = prefix(limit);
-    let mut put = |field: &str, value| item.push((format!("{prefix}{name}_{field}"), value));
-    put("cp", number(limit.capacity));
-    put("ra", number(limit.refill_amount()));
-    put("rp", number(limit.refill_period));
+fn limit_fields(name: &LimitName, limit: &Limit, put: &mut impl FnMut(&str, Written<'_>)) {
+    let mut names = FieldNames::of(prefix(limit), name);
+    put(names.at("cp"), Written::Number(limit.capacity.0));
+    put(names.at("ra"), Written::Number(limit.refill_amount().0));
+    put(names.at("rp"), Written::Number(limit.refill_period.0));
     match &limit.recovery {
         Recovery::Drip { .. } => {}
         Recovery::Calendar(entries) => {
-            put("rsched", text(schedule::encode_reset(entries)));
+            let entries = schedule::encode_reset(entries);
+            put(names.at("rsched"), Written::Text(entries.into()));
         }
         Recovery::Window(after) => {
-            put("rsa", number(after));
+            put(names.at("rsa"), Written::Number(after.0));
         }
     }
     if !limit.schedule.is_empty() {
-        put("sched", text(schedule::encode(&limit.schedule)));
+        let entries = schedule::encode(&limit.schedule);
+        put(names.at("sched"), Written::Text(entries.into()));
     }
     if limit.soft {
-        put("soft", boolean(true));
+        put(names.at("soft"), Written::Boolean(true));
     }
 }
 
@@ -141,7 +154,7 @@ pub fn decode_cascade(item: &Item) -> Option<bool> {
 /// since leaving one limit out would let the others win alone.
 pub fn decode(item: &Item) -> Result<LevelConfig, ItemError> {
     let reader = Reader::new(item);
-    let mut limits = BTreeMap::new();
+    let mut limits = LiteMap::new();
     for (name, prefix) in limit_names(reader, item)? {
         let limit = decode_limit(reader, &name, prefix)?;
         limits.insert(name, limit);
@@ -185,14 +198,13 @@ pub fn decode_sound_parts(item: &Item) -> LevelConfig {
 /// Whether the stored item is exactly what this build would write for what it declares, keys of
 /// the indexes included. Attributes outside the format are another writer's and do not count.
 pub fn is_as_written(ns: &NamespaceId, level: &Level, config: &LevelConfig, stored: &Item) -> bool {
-    let written = attributes(ns, level, config);
-    let is_there = |(name, value): &(String, AttributeValue)| {
-        let found = stored.get(name);
-        found.is_some_and(|found| same_value(found, value))
-    };
+    let (mut all_there, mut ours) = (true, 0);
+    attributes(ns, level, config, |name, value| {
+        all_there &= stored.get(name).is_some_and(|stored| value.is(stored));
+        ours += usize::from(is_ours(name));
+    });
     // With all of them there, as many of ours are the same ones.
-    let ours = written.iter().filter(|(name, _)| is_ours(name)).count();
-    written.iter().all(is_there) && stored.keys().filter(|name| is_ours(name)).count() == ours
+    all_there && stored.keys().filter(|name| is_ours(name)).count() == ours
 }
 
 /// Whether the entity index shows the stored item, and so the registry counts it.
@@ -285,13 +297,18 @@ fn parse_limit_attr(attribute: &str) -> Option<(&'static str, &str, &str)> {
 fn limit_names(
     reader: Reader<'_>,
     item: &Item,
-) -> Result<BTreeMap<LimitName, &'static str>, ItemError> {
-    let mut found: BTreeMap<LimitName, &'static str> = BTreeMap::new();
+) -> Result<LiteMap<LimitName, &'static str>, ItemError> {
+    let mut found: LiteMap<LimitName, &'static str> = LiteMap::new();
+    let mut capacities: Vec<_> = item
+        .keys()
+        .filter_map(|attribute| match parse_limit_attr(attribute) {
+            Some((prefix, name, "cp")) => Some((attribute, prefix, name)),
+            _ => None,
+        })
+        .collect();
     // Sorted, so that the same corrupt item gives the same error each time.
-    for attribute in item.keys().collect::<BTreeSet<_>>() {
-        let Some((prefix, name, "cp")) = parse_limit_attr(attribute) else {
-            continue;
-        };
+    capacities.sort();
+    for (attribute, prefix, name) in capacities {
         let name = LimitName::parse(name)
             .map_err(|e| reader.error(attribute, format!("names no limit: {e}")))?;
         if found
@@ -312,32 +329,32 @@ fn decode_limit(
     name: &LimitName,
     prefix: &'static str,
 ) -> Result<Limit, ItemError> {
-    let attribute = |field: &str| format!("{prefix}{name}_{field}");
-    let capacity = Tokens(reader.required_whole(&attribute("cp"))?);
-    let amount = Tokens(reader.required_whole(&attribute("ra"))?);
-    let refill_period = Seconds(reader.required_whole(&attribute("rp"))?);
-    let window = reader.whole(&attribute("rsa"))?;
-    let resets = reader.text(&attribute("rsched"))?;
+    let mut names = FieldNames::of(prefix, name);
+    let capacity = Tokens(reader.required_whole(names.at("cp"))?);
+    let amount = Tokens(reader.required_whole(names.at("ra"))?);
+    let refill_period = Seconds(reader.required_whole(names.at("rp"))?);
+    let window = reader.whole(names.at("rsa"))?;
+    let resets = reader.text(names.at("rsched"))?;
     let recovery = match (prefix, window, resets) {
         (WINDOWED, Some(after), _) => Recovery::Window(Seconds(after)),
         (WINDOWED, None, _) => {
-            return Err(reader.error(&attribute("rsa"), "is missing on a windowed limit"));
+            return Err(reader.error(names.at("rsa"), "is missing on a windowed limit"));
         }
         (_, _, Some(entries)) => Recovery::Calendar(
             schedule::decode_reset(entries)
-                .map_err(|e| reader.error(&attribute("rsched"), format!("does not read: {e}")))?,
+                .map_err(|e| reader.error(names.at("rsched"), format!("does not read: {e}")))?,
         ),
         _ if amount == Tokens(0) => {
-            return Err(reader.error(&attribute("ra"), "is 0 on a limit that does not reset"));
+            return Err(reader.error(names.at("ra"), "is 0 on a limit that does not reset"));
         }
         _ => Recovery::Drip { amount },
     };
-    let schedule = match reader.text(&attribute("sched"))? {
+    let schedule = match reader.text(names.at("sched"))? {
         None => Vec::new(),
         Some(entries) => schedule::decode(entries)
-            .map_err(|e| reader.error(&attribute("sched"), format!("does not read: {e}")))?,
+            .map_err(|e| reader.error(names.at("sched"), format!("does not read: {e}")))?,
     };
-    let soft = reader.boolean(&attribute("soft"))?.unwrap_or(false);
+    let soft = reader.boolean(names.at("soft"))?.unwrap_or(false);
     Ok(Limit {
         capacity,
         refill_period,

@@ -21,6 +21,7 @@ pub mod schedule;
 pub mod soft;
 pub mod stamp;
 pub mod version;
+mod written;
 
 pub use attr::{Item, ItemError};
 pub use keys::{BucketId, BucketKeyError, Discovery, Key};
