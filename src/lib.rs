@@ -69,6 +69,7 @@ pub mod model;
 
 // What is stored, and what that means.
 pub mod clock;
+mod spread;
 pub mod store;
 pub mod table;
 

@@ -1,9 +1,9 @@
 //! Buckets: finding a level's, page by page, and stamping them.
 
 use super::read::{Projection, key_item};
-use super::spread::spread;
 use super::{Store, StoreError, error};
 use crate::model::{AccessMode, EpochMs, NamespaceId};
+use crate::spread::spread;
 use crate::table::stamp::{self, Stamp, StampUpdate};
 use crate::table::{BucketId, Discovery, Item, Key, attr, keys};
 use aws_sdk_dynamodb::types::{BatchStatementRequest, BatchStatementResponse};
@@ -67,7 +67,19 @@ impl Store {
         discovery: &Discovery,
         start: Option<PageStart>,
     ) -> Result<BucketPage, StoreError> {
-        self.bucket_range(discovery, start, None).await
+        self.buckets(discovery, start, None, None).await
+    }
+
+    /// The first page of a level's buckets, with at most so many.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the index cannot be read.
+    pub async fn first_buckets(
+        &self,
+        discovery: &Discovery,
+        most: usize,
+    ) -> Result<BucketPage, StoreError> {
+        self.buckets(discovery, None, None, Some(most)).await
     }
 
     /// One page of those up to where another page starts, without which it is up to the last.
@@ -80,11 +92,21 @@ impl Store {
         start: Option<PageStart>,
         end: Option<&PageStart>,
     ) -> Result<BucketPage, StoreError> {
+        self.buckets(discovery, start, end, None).await
+    }
+
+    async fn buckets(
+        &self,
+        discovery: &Discovery,
+        start: Option<PageStart>,
+        end: Option<&PageStart>,
+        most: Option<usize>,
+    ) -> Result<BucketPage, StoreError> {
         let shows_stamps = discovery.index == keys::RESOURCE_INDEX;
         let projection = Projection(if shows_stamps {
             &stamp::SHOWN
         } else {
-            &stamp::SHOWN[..1]
+            &stamp::NAMED
         });
         let sort_key = format!("{}SK", discovery.index);
         let end = end.and_then(|end| end.0.get(&sort_key).cloned());
@@ -110,17 +132,22 @@ impl Store {
             .projection_expression(projection.expression())
             .set_expression_attribute_names(Some(names))
             .set_expression_attribute_values(Some(values))
-            .set_exclusive_start_key(start.map(|start| start.0));
-        let page = spread(request.send()).await;
-        let page = page.map_err(|e| self.failed("find the buckets", e))?;
-        let found = |item: &Item| FoundBucket {
+            .set_exclusive_start_key(start.map(|start| start.0))
+            .set_limit(most.and_then(|most| i32::try_from(most).ok()));
+        let store = self.clone();
+        let found = move |item: &Item| FoundBucket {
             pk: attr::Reader::new(item).pk().to_owned(),
             shown: shows_stamps.then(|| stamp::shown_mode(item)),
         };
-        Ok(BucketPage {
-            buckets: page.items().iter().map(found).collect(),
-            next: page.last_evaluated_key.map(PageStart),
+        spread(async move {
+            let page = request.send().await;
+            let page = page.map_err(|e| store.failed("find the buckets", e))?;
+            Ok(BucketPage {
+                buckets: page.items().iter().map(found).collect(),
+                next: page.last_evaluated_key.map(PageStart),
+            })
         })
+        .await
     }
 
     /// The stamps of a bucket as stored, strongly consistent; `None` when it is not there.
@@ -150,17 +177,12 @@ impl Store {
         &self,
         pks: impl Iterator<Item = &'a str>,
     ) -> Result<HashMap<String, AccessMode>, StoreError> {
-        let keys: Vec<Key> = pks.map(bucket_key).collect();
-        let items = self
-            .get_many("read the buckets", &keys, Some(Projection(&stamp::SHOWN)))
-            .await?;
-        let shown = |item: &Item| {
-            (
-                attr::Reader::new(item).pk().to_owned(),
-                stamp::shown_mode(item),
-            )
-        };
-        Ok(items.iter().map(shown).collect())
+        let pks = pks.map(str::to_owned).collect();
+        let key = |pk: &String| bucket_key(pk);
+        let projection = Some(Projection(&stamp::STORED));
+        let read = |_: &String, item| stamp::shown_mode(&item);
+        let shown = self.get_many("read the buckets", pks, key, projection, read);
+        Ok(shown.await?.into_iter().collect())
     }
 
     /// Stamps at most [`STAMPS_PER_BATCH`] buckets, named by their partition keys, and says for
@@ -197,8 +219,7 @@ impl Store {
             .client
             .batch_execute_statement()
             .set_statements(Some(statements));
-        let answer = spread(request.send()).await;
-        let answer = answer.map_err(|e| self.failed(act, e))?;
+        let answer = request.send().await.map_err(|e| self.failed(act, e))?;
         let answers = answer.responses.unwrap_or_default();
         if let Some(message) = denied(&answers) {
             return Err(StoreError::AccessDenied {

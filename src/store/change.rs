@@ -6,9 +6,9 @@
 use super::bucket::{Stamped, bucket_key};
 use super::read::key_item;
 use super::{Store, StoreError, error};
+use crate::table::Item;
 use crate::table::bucket::{BucketChange, Update};
 use crate::table::cascade::OwnerStamp;
-use crate::table::{Item, Key, attr};
 use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
 use futures::future::join_all;
 use std::collections::HashMap;
@@ -43,17 +43,15 @@ impl Store {
     /// Reads buckets, named by their partition keys, strongly consistent, and brings each to what
     /// its change makes of it. Says for each what became of it, in the same order.
     pub async fn change_buckets<C: BucketChange>(&self, changes: &[(String, C)]) -> Vec<Stamped> {
-        let keys: Vec<Key> = changes.iter().map(|(pk, _)| bucket_key(pk)).collect();
-        let items = match self.get_many("read the buckets", &keys, None).await {
-            Ok(items) => items,
+        let pks = changes.iter().map(|(pk, _)| pk.clone()).collect();
+        let key = |pk: &String| bucket_key(pk);
+        let stored = self.get_many("read the buckets", pks, key, None, |_, item| item);
+        let stored: HashMap<String, Item> = match stored.await {
+            Ok(stored) => stored.into_iter().collect(),
             Err(error) => return error.repeated(changes.len()).map(Stamped::Failed).collect(),
         };
-        let stored: HashMap<&str, &Item> = items
-            .iter()
-            .map(|item| (attr::Reader::new(item).pk(), item))
-            .collect();
         let change = |(pk, change): &(String, C)| {
-            let update = stored.get(pk.as_str()).map(|item| change.update(item));
+            let update = stored.get(pk).map(|item| change.update(item));
             self.change_bucket(pk.clone(), update)
         };
         join_all(changes.iter().map(change).collect::<Vec<_>>()).await

@@ -20,7 +20,7 @@ use aws_sdk_dynamodb::config::retry::{
     ClientRateLimiter, RetryConfig, RetryPartition, TokenBucket,
 };
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
-use aws_sdk_dynamodb::config::{Builder, ProvideCredentials};
+use aws_sdk_dynamodb::config::{Builder, ProvideCredentials, StalledStreamProtectionConfig};
 use aws_sdk_dynamodb::error::DisplayErrorContext;
 use std::time::Duration;
 
@@ -209,6 +209,8 @@ impl Patience {
         config
             .timeout_config(self.timeouts())
             .retry_config(self.retries())
+            // Each attempt has its time, so that nobody needs to watch how fast its body comes.
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .retry_partition(partition.build())
     }
 

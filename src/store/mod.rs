@@ -26,7 +26,6 @@ mod sdk_error;
 mod seed;
 #[cfg(feature = "local")]
 pub mod serve;
-mod spread;
 mod state;
 mod words;
 mod write;

@@ -1,7 +1,7 @@
 //! Reads that every other read is made of: one item, many items, pages of a query.
 
-use super::spread::spread;
 use super::{Store, StoreError};
+use crate::spread::spread;
 use crate::table::{Item, Key, attr};
 use aws_sdk_dynamodb::types::KeysAndAttributes;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -65,49 +65,77 @@ impl Store {
         Ok(answer.map_err(|e| self.failed(act, e))?.item)
     }
 
-    /// Many items, strongly consistent, in no order. Keys that are not stored are left out.
-    pub(super) async fn get_many(
+    /// Many items, strongly consistent, in the order in which they are asked for, each with what it
+    /// was asked for. What is not stored is left out.
+    ///
+    /// `read` makes of an item what is wanted of it, on the task that has it: whoever waits for a
+    /// thousand items is not kept by them.
+    pub(super) async fn get_many<A, T>(
         &self,
         act: &'static str,
-        keys: &[Key],
+        asked: Vec<A>,
+        key: impl Fn(&A) -> Key + Clone + Send + 'static,
         projection: Option<Projection>,
-    ) -> Result<Vec<Item>, StoreError> {
-        // By index: a stream of closures over borrowed keys is not `Send`.
-        stream::iter(0..keys.len().div_ceil(BATCH))
-            .map(|index| {
-                let batch = keys.iter().skip(index * BATCH).take(BATCH);
-                self.get_batch(act, batch.map(key_item).collect(), projection)
+        read: impl Fn(&A, Item) -> T + Clone + Send + 'static,
+    ) -> Result<Vec<(A, T)>, StoreError>
+    where
+        A: Send + 'static,
+        T: Send + 'static,
+    {
+        if asked.len() <= BATCH {
+            return self.get_batch(act, asked, key, projection, read).await;
+        }
+        let mut batches = Vec::with_capacity(asked.len().div_ceil(BATCH));
+        let mut asked = asked.into_iter();
+        while asked.len() > 0 {
+            batches.push(asked.by_ref().take(BATCH).collect::<Vec<A>>());
+        }
+        stream::iter(batches)
+            .map(|batch| {
+                let (store, key, read) = (self.clone(), key.clone(), read.clone());
+                spread(async move { store.get_batch(act, batch, key, projection, read).await })
             })
-            .buffer_unordered(CONCURRENCY)
+            .buffered(CONCURRENCY)
             .try_concat()
             .await
     }
 
-    async fn get_batch(
+    async fn get_batch<A, T>(
         &self,
         act: &'static str,
-        mut left: Vec<Item>,
+        asked: Vec<A>,
+        key: impl Fn(&A) -> Key,
         projection: Option<Projection>,
-    ) -> Result<Vec<Item>, StoreError> {
-        let mut found = Vec::new();
+        read: impl Fn(&A, Item) -> T,
+    ) -> Result<Vec<(A, T)>, StoreError> {
+        let keys: Vec<Key> = asked.iter().map(key).collect();
+        let by_key = keys.iter().map(|key| (key.pk.as_str(), key.sk.as_str()));
+        let places: HashMap<(&str, &str), usize> = by_key.zip(0..).collect();
+        let mut found: Vec<Option<T>> = Vec::new();
+        found.resize_with(asked.len(), || None);
+        let mut left: Vec<Item> = keys.iter().map(key_item).collect();
         let mut fruitless = 0;
         while !left.is_empty() {
-            let asked = left.len();
+            let many = left.len();
             let request = self.client.batch_get_item();
             let wanted = wanted(left, projection).map_err(|e| StoreError::unbuilt(act, &e))?;
             let request = request.request_items(self.table(), wanted);
-            let answer = spread(request.send()).await;
-            let mut answer = answer.map_err(|e| self.failed(act, e))?;
+            let mut answer = request.send().await.map_err(|e| self.failed(act, e))?;
             let items = answer
                 .responses
                 .as_mut()
                 .and_then(|tables| tables.remove(self.table()));
-            found.extend(items.into_iter().flatten());
+            for item in items.into_iter().flatten() {
+                let reader = attr::Reader::new(&item);
+                if let Some(place) = places.get(&(reader.pk(), reader.sk())).copied() {
+                    found[place] = Some(read(&asked[place], item));
+                }
+            }
             let unread = answer
                 .unprocessed_keys
                 .and_then(|mut t| t.remove(self.table()));
             left = unread.map(|unread| unread.keys).unwrap_or_default();
-            fruitless = if left.len() < asked { 0 } else { fruitless + 1 };
+            fruitless = if left.len() < many { 0 } else { fruitless + 1 };
             if fruitless > FRUITLESS {
                 return Err(StoreError::Throttled {
                     act: act.into(),
@@ -118,7 +146,9 @@ impl Store {
                 tokio::time::sleep(Duration::from_millis(20 << fruitless)).await;
             }
         }
-        Ok(found)
+        let found = asked.into_iter().zip(found);
+        let found = found.filter_map(|(asked, found)| Some((asked, found?)));
+        Ok(found.collect())
     }
 
     /// Every item of a partition whose sort key starts with a prefix, strongly consistent.

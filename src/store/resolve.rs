@@ -1,11 +1,11 @@
 //! Reading what decides about buckets: the levels' config, item by item, and the entities' META.
 //! Strongly consistent, in batches. Which level wins is not decided here.
 
-use super::read::{Projection, key_of};
+use super::read::Projection;
 use super::{Store, StoreError};
 use crate::model::{EntityId, Level, LevelConfig, NamespaceId, Switch};
 use crate::table::cascade::{self, BucketOwner};
-use crate::table::{Item, ItemError, Key, config, keys};
+use crate::table::{Item, ItemError, config, keys};
 use std::collections::{BTreeSet, HashMap};
 
 impl Store {
@@ -21,11 +21,9 @@ impl Store {
     ) -> Result<HashMap<Level, Switch>, StoreError> {
         let projection = Projection(&["PK", "SK", "disabled"]);
         let act = "resolve the switches";
-        let items = self.level_items(act, ns, levels, Some(projection)).await?;
-        let found = items
-            .into_iter()
-            .filter_map(|(level, item)| Some((level, config::decode_switch(&item)?)));
-        Ok(found.collect())
+        let read = |item: &Item| config::decode_switch(item);
+        let switches = self.of_levels(act, ns, levels, Some(projection), read);
+        Ok(explicit(switches.await?))
     }
 
     /// The stored ones among some levels, each with its explicit switch. Nothing else of the items
@@ -40,11 +38,9 @@ impl Store {
     ) -> Result<HashMap<Level, Option<Switch>>, StoreError> {
         let projection = Projection(&["PK", "SK", "disabled"]);
         let act = "read the switches";
-        let items = self.level_items(act, ns, levels, Some(projection)).await?;
-        let found = items
-            .into_iter()
-            .map(|(level, item)| (level, config::decode_switch(&item)));
-        Ok(found.collect())
+        let read = |item: &Item| config::decode_switch(item);
+        let standing = self.of_levels(act, ns, levels, Some(projection), read);
+        Ok(standing.await?.into_iter().collect())
     }
 
     /// The explicit cascade policies of some levels; a level without one is left out. Nothing else
@@ -59,11 +55,9 @@ impl Store {
     ) -> Result<HashMap<Level, bool>, StoreError> {
         let projection = Projection(&["PK", "SK", "cascade"]);
         let act = "resolve the cascade policies";
-        let items = self.level_items(act, ns, levels, Some(projection)).await?;
-        let found = items
-            .into_iter()
-            .filter_map(|(level, item)| Some((level, config::decode_cascade(&item)?)));
-        Ok(found.collect())
+        let read = |item: &Item| config::decode_cascade(item);
+        let policies = self.of_levels(act, ns, levels, Some(projection), read);
+        Ok(explicit(policies.await?))
     }
 
     /// The stored ones among some levels, each with what it declares or why it does not read.
@@ -75,13 +69,9 @@ impl Store {
         ns: &NamespaceId,
         levels: &BTreeSet<Level>,
     ) -> Result<HashMap<Level, Result<LevelConfig, ItemError>>, StoreError> {
-        let items = self
-            .level_items("resolve the limits", ns, levels, None)
-            .await?;
-        let decoded = items
-            .into_iter()
-            .map(|(level, item)| (level, config::decode(&item)));
-        Ok(decoded.collect())
+        let read = |item: &Item| config::decode(item);
+        let configs = self.of_levels("resolve the limits", ns, levels, None, read);
+        Ok(configs.await?.into_iter().collect())
     }
 
     /// The META of some entities, each as read or why it does not read; an entity without one is
@@ -94,36 +84,35 @@ impl Store {
         ns: &NamespaceId,
         entities: &BTreeSet<EntityId>,
     ) -> Result<HashMap<EntityId, Result<BucketOwner, ItemError>>, StoreError> {
-        let by_key: HashMap<Key, &EntityId> = entities
-            .iter()
-            .map(|entity| (keys::meta(ns, entity), entity))
-            .collect();
-        let wanted: Vec<Key> = by_key.keys().cloned().collect();
-        let items = self.get_many("read the entities", &wanted, None).await?;
-        let found = items.iter().filter_map(|item| {
-            let entity = by_key.get(&key_of(item))?;
-            Some(((*entity).clone(), cascade::decode_owner(item)))
-        });
-        Ok(found.collect())
+        let of = ns.clone();
+        let key = move |entity: &EntityId| keys::meta(&of, entity);
+        let read = |_: &EntityId, item| cascade::decode_owner(&item);
+        let entities = entities.iter().cloned().collect();
+        let owners = self.get_many("read the entities", entities, key, None, read);
+        Ok(owners.await?.into_iter().collect())
     }
 
-    /// The stored ones among some levels, as items.
-    pub(super) async fn level_items(
+    /// The stored ones among some levels, each with what is read of its item.
+    async fn of_levels<T: Send + 'static>(
         &self,
         act: &'static str,
         ns: &NamespaceId,
         levels: &BTreeSet<Level>,
         projection: Option<Projection>,
-    ) -> Result<Vec<(Level, Item)>, StoreError> {
-        let by_key: HashMap<Key, &Level> = levels
-            .iter()
-            .map(|level| (keys::config(ns, level), level))
-            .collect();
-        let wanted: Vec<Key> = by_key.keys().cloned().collect();
-        let items = self.get_many(act, &wanted, projection).await?;
-        let found = items
-            .into_iter()
-            .filter_map(|item| Some(((*by_key.get(&key_of(&item))?).clone(), item)));
-        Ok(found.collect())
+        read: fn(&Item) -> T,
+    ) -> Result<Vec<(Level, T)>, StoreError> {
+        let of = ns.clone();
+        let key = move |level: &Level| keys::config(&of, level);
+        let read = move |_: &Level, item| read(&item);
+        let levels = levels.iter().cloned().collect();
+        self.get_many(act, levels, key, projection, read).await
     }
+}
+
+/// What is said of some levels, those left out of which nothing is.
+fn explicit<T>(found: Vec<(Level, Option<T>)>) -> HashMap<Level, T> {
+    let found = found.into_iter();
+    found
+        .filter_map(|(level, value)| Some((level, value?)))
+        .collect()
 }

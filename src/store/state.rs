@@ -1,15 +1,14 @@
 //! Reading what a plan needs: namespace, versions, record, levels, pending fan-outs. Strongly
 //! consistent; nothing is written, and nothing is compared with a manifest.
 
-use super::read::{BATCH, CONCURRENCY, key_of};
+use super::read::key_of;
 use super::{Store, StoreError};
 use crate::model::{
     Damage, Level, NamespaceId, NamespaceName, Pending, ProvisionerRecord, ResourceName, Scope,
     State, StoredLevel, Versions,
 };
-use crate::table::{self, Item, ItemError, Key, attr, config, keys, record};
-use futures::{StreamExt, stream};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::table::{self, Item, ItemError, Key, config, keys, record};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How often a record that does not read is read.
 const RECORD_ROUNDS: usize = 8;
@@ -199,7 +198,9 @@ impl Store {
             return Ok(None);
         };
         let keys = record::overflow_keys(ns, &main).map_err(StoreError::RecordUnreadable)?;
-        let overflow = self.get_many(act, &keys, None).await?;
+        let overflow = self.get_many(act, keys, Key::clone, None, |_, item| item);
+        let overflow = overflow.await?.into_iter().map(|(_, item)| item);
+        let overflow = overflow.collect();
         let items = record::RecordItems { main, overflow };
         let record = record::decode(&items).map_err(StoreError::RecordUnreadable)?;
         Ok(Some(record))
@@ -242,38 +243,13 @@ impl Store {
         wanted: impl Iterator<Item = &'a Level>,
     ) -> Result<BTreeMap<Level, StoredLevel>, StoreError> {
         let wanted: BTreeSet<&Level> = wanted.collect();
-        let wanted: Vec<&Level> = wanted.into_iter().collect();
-        // By index: a stream of closures over references is not `Send`.
-        let mut batches = stream::iter(0..wanted.len().div_ceil(BATCH))
-            .map(|index| {
-                let batch = wanted.iter().skip(index * BATCH).take(BATCH);
-                self.stored_levels(ns, batch.copied().cloned().collect())
-            })
-            .buffered(CONCURRENCY);
-        let mut stored = Vec::new();
-        while let Some(batch) = batches.next().await {
-            stored.extend(batch?);
-        }
-        Ok(stored.into_iter().collect())
-    }
-
-    /// One batch of levels. Decoded as it comes: the items of a large namespace take several times
-    /// the room of what they say.
-    async fn stored_levels(
-        &self,
-        ns: &NamespaceId,
-        wanted: Vec<Level>,
-    ) -> Result<Vec<(Level, StoredLevel)>, StoreError> {
-        let keys: Vec<Key> = wanted.iter().map(|level| keys::config(ns, level)).collect();
-        let items = self.get_many("read the levels", &keys, None).await?;
-        let by_key = keys.iter().map(|key| (key.pk.as_str(), key.sk.as_str()));
-        let levels: HashMap<(&str, &str), Level> = by_key.zip(wanted).collect();
-        let stored = items.iter().filter_map(|item| {
-            let reader = attr::Reader::new(item);
-            let level = levels.get(&(reader.pk(), reader.sk()))?;
-            Some((level.clone(), stored_level(ns, level, item)))
-        });
-        Ok(stored.collect())
+        let wanted = wanted.into_iter().cloned().collect();
+        let (of, by) = (ns.clone(), ns.clone());
+        let key = move |level: &Level| keys::config(&of, level);
+        // Decoded as it comes: the items of a large namespace take several times the room of what they say.
+        let read = move |level: &Level, item| stored_level(&by, level, &item);
+        let stored = self.get_many("read the levels", wanted, key, None, read);
+        Ok(stored.await?.into_iter().collect())
     }
 }
 

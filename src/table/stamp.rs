@@ -131,5 +131,9 @@ pub fn bypass_deadline(item: &Item) -> Option<EpochMs> {
     }
 }
 
-/// The attributes a discovery needs to see a bucket and its stamp.
+/// The attributes of a stored bucket that say which it is and what its stamp is.
+pub const STORED: [&str; 4] = ["PK", "SK", DISABLED, BYPASS];
+/// The same of a bucket in an index that projects whole items.
 pub const SHOWN: [&str; 3] = ["PK", DISABLED, BYPASS];
+/// The one of a bucket in an index that projects keys only.
+pub const NAMED: [&str; 1] = ["PK"];
