@@ -5,7 +5,7 @@
 //! `disabled: false` survive inside a disabled resource.
 
 use super::pipeline::{self, Decided, Kind, Pass};
-use super::{Ended, Fanouts, Tally, walk};
+use super::{Ended, Fanouts, Tally, Target, walk};
 use crate::model::resolve::{Access, Step, access};
 use crate::model::{AccessMode, Level, Owed, Switch};
 use crate::store::{FoundBucket, STAMPS_PER_BATCH, Stamped, StoreError};
@@ -29,45 +29,48 @@ pub(super) async fn mend(
     pipeline::read(fanouts, &AccessKind::new(fanouts, owed), owed, tally).await
 }
 
-struct AccessKind<'a> {
-    fanouts: &'a Fanouts<'a>,
-    level: &'a Level,
+#[derive(Clone)]
+struct AccessKind {
+    target: Target,
+    level: Level,
 }
 
-impl<'a> AccessKind<'a> {
-    fn new(fanouts: &'a Fanouts<'a>, owed: &'a Owed) -> Self {
-        let level = &owed.level;
-        AccessKind { fanouts, level }
+impl AccessKind {
+    fn new(fanouts: &Fanouts<'_>, owed: &Owed) -> Self {
+        AccessKind {
+            target: fanouts.target.clone(),
+            level: owed.level.clone(),
+        }
     }
 
     /// Whether this fan-out is to touch a bucket whose access resolves so.
     fn is_ours(&self, access: Access) -> bool {
-        match (self.level, access.winner) {
+        match (&self.level, access.winner) {
             (Level::Resource(_), Some((step, _))) => step == Step::Resource,
             _ => true,
         }
     }
 }
 
-impl Kind for AccessKind<'_> {
+impl Kind for AccessKind {
     type Write = Stamp;
     type Seed = Option<Switch>;
     const BATCH: usize = STAMPS_PER_BATCH;
 
     async fn seed(&self) -> Result<Self::Seed, StoreError> {
         let level = BTreeSet::from([self.level.clone()]);
-        let switches = self.fanouts.store.switches(self.fanouts.ns, &level).await?;
-        Ok(switches.get(self.level).copied())
+        let switches = self.target.store.switches(&self.target.ns, &level).await?;
+        Ok(switches.get(&self.level).copied())
     }
 
-    async fn decide(&self, page: &[FoundBucket], pass: Pass) -> Result<Decided<Stamp>, StoreError> {
-        let Fanouts {
+    async fn decide(&self, part: &[FoundBucket], pass: Pass) -> Result<Decided<Stamp>, StoreError> {
+        let Target {
             store, ns, clock, ..
-        } = self.fanouts;
+        } = &self.target;
         let mut decided = Decided::default();
-        let buckets = walk::identify(ns, page, &mut decided);
+        let buckets = walk::identify(ns, part, &mut decided);
         let shown = match pass {
-            Pass::Reading if page.iter().any(|bucket| bucket.shown.is_none()) => {
+            Pass::Reading if part.iter().any(|bucket| bucket.shown.is_none()) => {
                 store
                     .shown_modes(buckets.iter().map(|(bucket, _)| bucket.pk.as_str()))
                     .await?
@@ -112,6 +115,6 @@ impl Kind for AccessKind<'_> {
     }
 
     async fn write(&self, batch: &[(String, Stamp)]) -> Vec<Stamped> {
-        self.fanouts.store.stamp_buckets(batch).await
+        self.target.store.stamp_buckets(batch).await
     }
 }

@@ -5,7 +5,7 @@
 //! to another parent came in between and everything is read again.
 
 use super::pipeline::{self, Decided, Kind, Pass};
-use super::{Ended, Fanouts, ROUNDS, Tally, walk};
+use super::{Ended, Fanouts, ROUNDS, Tally, Target, walk};
 use crate::model::{Level, Owed};
 use crate::store::{CHANGES_PER_GROUP, FoundBucket, OwnerStamped, Stamped, StoreError};
 use crate::table::cascade::OwnerStamp;
@@ -18,37 +18,38 @@ pub(super) async fn run(
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
     let kind = CascadeKind {
-        fanouts,
-        level: &owed.level,
+        target: fanouts.target.clone(),
+        level: owed.level.clone(),
     };
     pipeline::run(fanouts, &kind, owed, tally).await
 }
 
-struct CascadeKind<'a> {
-    fanouts: &'a Fanouts<'a>,
-    level: &'a Level,
+#[derive(Clone)]
+struct CascadeKind {
+    target: Target,
+    level: Level,
 }
 
-impl Kind for CascadeKind<'_> {
+impl Kind for CascadeKind {
     type Write = OwnerStamp;
     type Seed = Option<bool>;
     const BATCH: usize = CHANGES_PER_GROUP;
 
     async fn seed(&self) -> Result<Self::Seed, StoreError> {
-        let Fanouts { store, ns, .. } = self.fanouts;
+        let Target { store, ns, .. } = &self.target;
         let level = BTreeSet::from([self.level.clone()]);
         let policies = store.cascade_policies(ns, &level).await?;
-        Ok(policies.get(self.level).copied())
+        Ok(policies.get(&self.level).copied())
     }
 
     async fn decide(
         &self,
-        page: &[FoundBucket],
+        part: &[FoundBucket],
         _: Pass,
     ) -> Result<Decided<OwnerStamp>, StoreError> {
-        let Fanouts { store, ns, .. } = self.fanouts;
+        let Target { store, ns, .. } = &self.target;
         let mut decided = Decided::default();
-        let buckets = walk::identify(ns, page, &mut decided);
+        let buckets = walk::identify(ns, part, &mut decided);
         let entities = buckets.iter().map(|(_, id)| id.entity.clone()).collect();
         let levels = buckets
             .iter()
@@ -89,10 +90,10 @@ impl Kind for CascadeKind<'_> {
     }
 }
 
-impl CascadeKind<'_> {
+impl CascadeKind {
     async fn stamp(&self, pk: &str, mut stamp: OwnerStamp) -> Stamped {
         for _ in 0..ROUNDS {
-            match self.fanouts.store.stamp_owner(pk, &stamp).await {
+            match self.target.store.stamp_owner(pk, &stamp).await {
                 OwnerStamped::Landed => return Stamped::Landed,
                 OwnerStamped::Vanished => return Stamped::Vanished,
                 OwnerStamped::Failed(error) => return Stamped::Failed(error),
@@ -112,11 +113,11 @@ impl CascadeKind<'_> {
     }
 
     async fn decide_one(&self, pk: &str) -> Result<Option<OwnerStamp>, StoreError> {
-        let page = [FoundBucket {
+        let part = [FoundBucket {
             pk: pk.to_owned(),
             shown: None,
         }];
-        let mut decided = self.decide(&page, Pass::First).await?;
+        let mut decided = self.decide(&part, Pass::First).await?;
         Ok(decided.writes.pop().map(|(_, stamp)| stamp))
     }
 }

@@ -9,8 +9,9 @@
 //! ```
 //!
 //! The three run side by side, each a bounded way ahead of the next. Memory does not grow with the
-//! number of buckets: at most two pages are held, eight in the second pass, a few parts of one decided, and
-//! of what a first pass found a bounded memory of buckets and some hundred bytes for each page.
+//! number of buckets: at most two pages are held, a dozen in the second pass, of decided parts what is written
+//! in two round trips, and of what a first pass found a bounded memory of buckets and some hundred bytes for
+//! each page.
 //!
 //! Several levels decide about one bucket, and a bucket is written from what was read of them a moment
 //! before; others write it and them meanwhile. So it is done only when config, read after the write,
@@ -38,6 +39,7 @@ use crate::table::BucketKeyError;
 use pace::Pace;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 pub use settings::Settings;
 pub use stop::Stop;
@@ -182,35 +184,50 @@ pub trait Progress: Send + Sync {
 /// Hears nothing.
 impl Progress for () {}
 
+/// The namespace whose buckets are brought to what its config says, and how. Cheap to clone, for tasks of
+/// their own.
+#[derive(Debug, Clone)]
+struct Target {
+    store: Store,
+    ns: NamespaceId,
+    clock: Clock,
+    settings: Arc<Settings>,
+    pace: Arc<Pace>,
+}
+
+impl Target {
+    fn is_out_of_time(&self) -> bool {
+        self.settings.is_over(self.clock.now())
+    }
+}
+
 /// Everything that the fan-outs of one apply share.
 pub struct Fanouts<'a> {
-    store: &'a Store,
-    ns: &'a NamespaceId,
-    clock: &'a Clock,
-    settings: &'a Settings,
+    target: Target,
     progress: &'a dyn Progress,
     shares: Option<Shares<'a>>,
-    pace: Pace,
 }
 
 impl<'a> Fanouts<'a> {
     /// Fan-outs over one namespace.
     pub fn new(
-        store: &'a Store,
-        ns: &'a NamespaceId,
-        clock: &'a Clock,
-        settings: &'a Settings,
+        store: &Store,
+        ns: &NamespaceId,
+        clock: &Clock,
+        settings: &Settings,
         progress: &'a dyn Progress,
     ) -> Self {
-        let pace = Pace::new(settings.concurrency);
+        let target = Target {
+            store: store.clone(),
+            ns: ns.clone(),
+            clock: clock.clone(),
+            pace: Arc::new(Pace::new(settings.concurrency)),
+            settings: Arc::new(settings.clone()),
+        };
         Fanouts {
-            store,
-            ns,
-            clock,
-            settings,
+            target,
             progress,
             shares: None,
-            pace,
         }
     }
 
@@ -224,6 +241,6 @@ impl<'a> Fanouts<'a> {
     }
 
     fn is_out_of_time(&self) -> bool {
-        self.settings.is_over(self.clock.now())
+        self.target.is_out_of_time()
     }
 }

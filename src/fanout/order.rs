@@ -124,7 +124,7 @@ impl Fanouts<'_> {
                     order.take_back(taken);
                 }
                 // Whichever ends the wait: a pass that may not begin says so itself.
-                _ = tokio::time::timeout(wait.unwrap_or_default(), self.settings.stop.wait()),
+                _ = tokio::time::timeout(wait.unwrap_or_default(), self.target.settings.stop.wait()),
                     if wait.is_some() && running.len() < LEVELS => {}
                 else => break,
             }
@@ -149,7 +149,7 @@ impl Fanouts<'_> {
             }
         };
         if let Taken::Done(outcome) = &mut taken {
-            if self.settings.stop.is_set() && matches!(outcome.ended, Ended::OutOfTime) {
+            if self.target.settings.stop.is_set() && matches!(outcome.ended, Ended::OutOfTime) {
                 outcome.ended = Ended::Stopped;
             }
             self.progress.ended(outcome);
@@ -168,14 +168,14 @@ impl Fanouts<'_> {
             released: false,
         });
         let is_read = owed.kind == FanoutKind::Access && owed.kind.applies_to(&owed.level);
-        if !is_read || !outcome.has_landed() || self.settings.settle.is_zero() {
+        if !is_read || !outcome.has_landed() || self.target.settings.settle.is_zero() {
             return Taken::Done(outcome);
         }
         // By then acquires that were in flight at the config writes have landed, and the index
         // shows what was written here.
         let left = match outcome.tally.stamped {
             0 => self.until_settled(written_at),
-            _ => self.settings.settle,
+            _ => self.target.settings.settle,
         };
         if left.is_zero() {
             return Taken::Done(self.mend(outcome).await);
@@ -206,7 +206,12 @@ impl Fanouts<'_> {
         if self.is_out_of_time() {
             return Ended::OutOfTime;
         }
-        match self.settings.in_time(self.clock.now(), work).await {
+        match self
+            .target
+            .settings
+            .in_time(self.target.clock.now(), work)
+            .await
+        {
             Some(ended) => ended.unwrap_or_else(Ended::Failed),
             None => Ended::OutOfTime,
         }
@@ -214,14 +219,15 @@ impl Fanouts<'_> {
 
     /// How long it is until an acquire that was in flight at the config writes has landed.
     fn until_settled(&self, written_at: EpochMs) -> Duration {
-        let settle_ms = u64::try_from(self.settings.settle.as_millis()).unwrap_or(u64::MAX);
-        let waited_ms = self.clock.now().0.saturating_sub(written_at.0);
+        let settle_ms = u64::try_from(self.target.settings.settle.as_millis()).unwrap_or(u64::MAX);
+        let waited_ms = self.target.clock.now().0.saturating_sub(written_at.0);
         Duration::from_millis(settle_ms.saturating_sub(waited_ms))
     }
 
     fn until_deadline(&self) -> Duration {
-        let now = self.clock.now();
+        let now = self.target.clock.now();
         let left = self
+            .target
             .settings
             .deadline
             .map(|end| end.0.saturating_sub(now.0));
@@ -237,7 +243,11 @@ impl Fanouts<'_> {
         let is_due = |outcome: &Outcome| outcome.has_landed() && shares.of.contains(&outcome.owed);
         let due = outcomes.iter().filter(|outcome| is_due(outcome));
         let due: Vec<Owed> = due.map(|outcome| outcome.owed.clone()).collect();
-        let released = self.store.release(self.ns, &due, shares.token).await;
+        let released = self
+            .target
+            .store
+            .release(&self.target.ns, &due, shares.token)
+            .await;
         for outcome in outcomes.iter_mut().filter(|outcome| is_due(outcome)) {
             outcome.released = released.is_ok();
         }

@@ -1,15 +1,18 @@
 //! How many write batches are in flight: halved when the table throttles, grown back when it does not.
 
+use std::pin::pin;
 use std::sync::Mutex;
 use tokio::sync::Notify;
 
 /// A limit on work in flight that adapts to throttling.
+#[derive(Debug)]
 pub(super) struct Pace {
     state: Mutex<State>,
     freed: Notify,
     max: usize,
 }
 
+#[derive(Debug)]
 struct State {
     limit: usize,
     in_flight: usize,
@@ -40,7 +43,9 @@ impl Pace {
     /// Waits for a place.
     pub(super) async fn slot(&self) -> Slot<'_> {
         loop {
-            let freed = self.freed.notified();
+            let mut freed = pin!(self.freed.notified());
+            // Heard from here on, so that of several places freed at once each wakes somebody.
+            freed.as_mut().enable();
             {
                 let mut state = self.lock();
                 if state.in_flight < state.limit {
@@ -70,6 +75,7 @@ impl Pace {
         if state.landed >= state.limit && state.limit < self.max {
             state.limit += 1;
             state.landed = 0;
+            self.freed.notify_one();
         }
     }
 

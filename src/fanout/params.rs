@@ -8,7 +8,7 @@
 
 use super::pipeline::{self, Decided, Kind, Pass};
 use super::walk::{self, Configs};
-use super::{Ended, Fanouts, Tally};
+use super::{Ended, Fanouts, Tally, Target};
 use crate::model::{EpochMs, Level, LevelConfig, Owed};
 use crate::store::{CHANGES_PER_GROUP, FoundBucket, Stamped, StoreError};
 use crate::table::params::{Expiry, Params, ParamsChange};
@@ -21,36 +21,37 @@ pub(super) async fn run(
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
     let kind = ParamsKind {
-        fanouts,
-        level: &owed.level,
+        target: fanouts.target.clone(),
+        level: owed.level.clone(),
     };
     pipeline::run(fanouts, &kind, owed, tally).await
 }
 
-struct ParamsKind<'a> {
-    fanouts: &'a Fanouts<'a>,
-    level: &'a Level,
+#[derive(Clone)]
+struct ParamsKind {
+    target: Target,
+    level: Level,
 }
 
-impl Kind for ParamsKind<'_> {
+impl Kind for ParamsKind {
     type Write = ParamsChange;
     type Seed = Option<Result<LevelConfig, ItemError>>;
     const BATCH: usize = CHANGES_PER_GROUP;
 
     async fn seed(&self) -> Result<Self::Seed, StoreError> {
-        walk::config(self.fanouts, self.level).await
+        walk::config(&self.target, &self.level).await
     }
 
     async fn decide(
         &self,
-        page: &[FoundBucket],
+        part: &[FoundBucket],
         _: Pass,
     ) -> Result<Decided<ParamsChange>, StoreError> {
         let write = |params: &Arc<Params>, soft_until| ParamsChange {
             params: params.clone(),
             soft_until,
         };
-        walk::decide(self.fanouts, page, resolve, write).await
+        walk::decide(&self.target, part, resolve, write).await
     }
 
     fn agree(one: &ParamsChange, two: &ParamsChange) -> bool {
@@ -58,7 +59,7 @@ impl Kind for ParamsKind<'_> {
     }
 
     async fn write(&self, batch: &[(String, ParamsChange)]) -> Vec<Stamped> {
-        self.fanouts.store.change_buckets(batch).await
+        self.target.store.change_buckets(batch).await
     }
 }
 

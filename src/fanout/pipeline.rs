@@ -5,11 +5,12 @@
 //! meanwhile: what was decided before theirs may land after theirs. So a bucket is done only when
 //! config, read after the write, still demands what was written.
 
-use super::find::{AHEAD, Finder, Found};
+use super::find::{self, Finder, Found};
 use super::queue::Queue;
 use super::seen::Seen;
-use super::{Ended, Fanouts, ROUNDS, Tally};
+use super::{Ended, Fanouts, ROUNDS, Tally, Target};
 use crate::model::{AccessMode, Owed};
+use crate::spread::spread;
 use crate::store::{FoundBucket, Stamped, StoreError};
 use crate::table::{BucketKeyError, keys};
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -34,7 +35,7 @@ pub(super) enum Pass {
     Again,
 }
 
-/// What one page of buckets comes to.
+/// What one part of a page comes to.
 pub(super) struct Decided<W> {
     /// Buckets to write, by partition key.
     pub(super) writes: Vec<(String, W)>,
@@ -55,9 +56,9 @@ impl<W> Default for Decided<W> {
 }
 
 /// One kind of fan-out over one level.
-pub(super) trait Kind: Sync {
+pub(super) trait Kind: Clone + Send + Sync + 'static {
     /// What is written to a bucket.
-    type Write: Clone + Send + Sync;
+    type Write: Clone + Send + Sync + 'static;
     /// What of the level's config decides; compared before and after.
     type Seed: PartialEq + Send;
     /// Buckets that one request writes.
@@ -65,10 +66,10 @@ pub(super) trait Kind: Sync {
 
     /// Reads what decides, from the table.
     fn seed(&self) -> impl Future<Output = Result<Self::Seed, StoreError>> + Send;
-    /// Decides for one page, from config read now.
+    /// Decides for one part, from config read now.
     fn decide(
         &self,
-        page: &[FoundBucket],
+        part: &[FoundBucket],
         pass: Pass,
     ) -> impl Future<Output = Result<Decided<Self::Write>, StoreError>> + Send;
     /// What a write makes a bucket enforce, for a report; `None` where it is about something else.
@@ -92,10 +93,10 @@ pub(super) async fn run<K: Kind>(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
-    let discovery = keys::buckets_of_level(fanouts.ns, &owed.level);
+    let discovery = keys::buckets_of_level(&fanouts.target.ns, &owed.level);
     for _ in 0..ROUNDS {
         // What decides is read before anything is decided.
-        let first = fanouts.store.bucket_page(&discovery, None);
+        let first = find::first::<K>(fanouts, &discovery);
         let (seed, first) = futures::join!(kind.seed(), first);
         let (seed, first) = (seed?, first?);
         let failed = tally.failed;
@@ -140,9 +141,9 @@ pub(super) async fn read<K: Kind>(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
-    let discovery = keys::buckets_of_level(fanouts.ns, &owed.level);
+    let discovery = keys::buckets_of_level(&fanouts.target.ns, &owed.level);
     let failed = tally.failed;
-    let first = fanouts.store.bucket_page(&discovery, None).await?;
+    let first = find::first::<K>(fanouts, &discovery).await?;
     let finder = Finder {
         fanouts,
         kind,
@@ -169,7 +170,7 @@ async fn pass<K: Kind, F>(
 where
     F: Future<Output = Result<bool, StoreError>>,
 {
-    let (send, receive) = mpsc::channel(AHEAD);
+    let (send, receive) = mpsc::channel(find::ahead::<K>(fanouts));
     let found = Box::pin(find(send));
     let written = Box::pin(write_all(fanouts, kind, owed, pass, receive, tally));
     let (found, written) = futures::join!(found, written);
@@ -203,7 +204,9 @@ async fn write_all<K: Kind>(
     mut receive: mpsc::Receiver<Found<K::Write>>,
     tally: &mut Tally,
 ) -> Result<Option<Ended>, StoreError> {
-    let most = fanouts.settings.concurrency.max(1);
+    // Half as many again as may be in flight stand ready: one begins where another ends, not where this hears of it.
+    let most = fanouts.target.settings.concurrency.max(1);
+    let most = most + most.div_ceil(2);
     let mut running = FuturesUnordered::new();
     let mut queue = Queue::<K>::new();
     let mut comes_more = true;
@@ -256,13 +259,18 @@ async fn carry_out<K: Kind>(
                 true => batch.clone(),
                 false => Vec::new(),
             };
-            let (done, in_time) = write_batch(fanouts, kind, batch).await;
+            let (kind, target) = (kind.clone(), fanouts.target.clone());
+            let written = async move { write_batch(&target, &kind, batch).await };
+            let (done, in_time) = spread(written).await;
             Done::Written(checked, done, in_time)
         }
         Work::Check(batch) if fanouts.is_out_of_time() => {
             Done::Written(batch, Tally::default(), false)
         }
-        Work::Check(batch) => Done::Checked(check(kind, batch).await),
+        Work::Check(batch) => {
+            let kind = kind.clone();
+            Done::Checked(spread(async move { check(&kind, batch).await }).await)
+        }
     }
 }
 
@@ -275,8 +283,8 @@ async fn check<K: Kind>(
         pk: pk.clone(),
         shown: None,
     };
-    let page: Vec<FoundBucket> = batch.iter().map(found).collect();
-    let mut decided = kind.decide(&page, Pass::Again).await?;
+    let part: Vec<FoundBucket> = batch.iter().map(found).collect();
+    let mut decided = kind.decide(&part, Pass::Again).await?;
     let written: HashMap<String, K::Write> = batch.into_iter().collect();
     decided.writes.retain(|(pk, write)| {
         let before = written.get(pk);
@@ -288,7 +296,7 @@ async fn check<K: Kind>(
 /// Writes one batch and, of what the table throttles, the rest again, ever more slowly. `false`:
 /// out of time.
 async fn write_batch<K: Kind>(
-    fanouts: &Fanouts<'_>,
+    target: &Target,
     kind: &K,
     mut left: Vec<(String, K::Write)>,
 ) -> (Tally, bool) {
@@ -296,20 +304,20 @@ async fn write_batch<K: Kind>(
     let mut errors = Vec::new();
     for attempt in 0..ATTEMPTS {
         if attempt > 0 {
-            fanouts.pace.slow_down();
+            target.pace.slow_down();
             let wait = 25 << attempt;
             tokio::time::sleep(Duration::from_millis(wait + rand::random_range(0..wait))).await;
         }
         let answers = {
-            let _slot = fanouts.pace.slot().await;
-            if fanouts.is_out_of_time() {
+            let _slot = target.pace.slot().await;
+            if target.is_out_of_time() {
                 return (done, false);
             }
             kind.write(&left).await
         };
         (left, errors) = count::<K>(left, answers, &mut done);
         if left.is_empty() {
-            fanouts.pace.speed_up();
+            target.pace.speed_up();
             break;
         }
     }

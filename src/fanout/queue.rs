@@ -2,10 +2,14 @@
 //!
 //! Nothing is read or written here.
 
-use super::find::{DECIDED_TOGETHER, Found};
+use super::find::Found;
 use super::pipeline::{Decided, Kind, Pass, Work};
 use super::{ROUNDS, Tally};
 use std::collections::{HashMap, VecDeque};
+
+/// Written buckets that are checked together: their config is 8 full batches of reads, at two levels a bucket and
+/// one or two that all share.
+const CHECKED_TOGETHER: usize = 399;
 
 /// Buckets on their way through a pass.
 pub(super) struct Queue<K: Kind> {
@@ -29,13 +33,13 @@ impl<K: Kind> Queue<K> {
 
     /// Whether more buckets may be found.
     pub(super) fn has_room(&self) -> bool {
-        self.waiting.len() < K::BATCH && self.written.len() < 2 * DECIDED_TOGETHER
+        self.waiting.len() < K::BATCH && self.written.len() < 2 * CHECKED_TOGETHER
     }
 
     /// What can be begun: full batches while more may come, and whatever is left after that. What is
     /// written is checked first, or it would pile up behind the writes.
     pub(super) fn next(&mut self, comes_more: bool) -> Option<Work<K::Write>> {
-        if self.written.len() >= DECIDED_TOGETHER {
+        if self.written.len() >= CHECKED_TOGETHER {
             return Some(self.check());
         }
         if self.waiting.len() >= K::BATCH || !comes_more && !self.waiting.is_empty() {
@@ -48,7 +52,7 @@ impl<K: Kind> Queue<K> {
     }
 
     fn check(&mut self) -> Work<K::Write> {
-        let many = self.written.len().min(DECIDED_TOGETHER);
+        let many = self.written.len().min(CHECKED_TOGETHER);
         Work::Check(self.written.drain(..many).collect())
     }
 

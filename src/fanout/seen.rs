@@ -5,7 +5,6 @@
 //! buckets. Of each bucket a hash is kept while there is room.
 
 use crate::store::{FoundBucket, PageStart};
-use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
 /// Buckets remembered one by one, as 8 bytes each. Beyond them a page that changed is stamped again,
@@ -16,8 +15,16 @@ const CAPACITY: usize = 200_000;
 #[derive(Default)]
 pub(super) struct Seen {
     hasher: RandomState,
-    hashes: HashSet<u64>,
-    pages: Vec<(Option<PageStart>, Digest)>,
+    pages: Vec<Page>,
+    /// Buckets remembered, of all pages together.
+    remembered: usize,
+}
+
+struct Page {
+    start: Option<PageStart>,
+    digest: Digest,
+    /// Hashes of its buckets, sorted; of the last pages' not all.
+    known: Box<[u64]>,
 }
 
 /// What a page held, in whatever order.
@@ -29,35 +36,34 @@ pub(super) struct Digest {
 
 /// One page's part of an index.
 pub(super) struct Range<'s> {
+    seen: &'s Seen,
+    known: &'s [u64],
     /// Where it begins; `None`: with the index partition.
     pub(super) start: Option<&'s PageStart>,
     /// Where it ends; `None`: with the index partition.
     pub(super) end: Option<&'s PageStart>,
     /// What it held.
-    pub(super) digest: Digest,
+    digest: Digest,
 }
 
 impl Seen {
     /// Remembers a page, in the order of the index.
     pub(super) fn remember(&mut self, start: Option<PageStart>, buckets: &[FoundBucket]) {
-        for bucket in buckets.iter().take(CAPACITY - self.hashes.len()) {
-            self.hashes.insert(self.hasher.hash_one(&bucket.pk));
-        }
-        let digest = self.digest(buckets);
-        self.pages.push((start, digest));
+        let mut known = self.hashes(buckets);
+        let digest = Digest::of(&known);
+        known.truncate(CAPACITY - self.remembered);
+        known.sort_unstable();
+        self.remembered += known.len();
+        self.pages.push(Page {
+            start,
+            digest,
+            known: known.into(),
+        });
     }
 
-    /// Whether a bucket is known. One that is not may have been found all the same.
-    pub(super) fn contains(&self, pk: &str) -> bool {
-        self.hashes.contains(&self.hasher.hash_one(pk))
-    }
-
-    pub(super) fn digest(&self, buckets: &[FoundBucket]) -> Digest {
+    fn hashes(&self, buckets: &[FoundBucket]) -> Vec<u64> {
         let hash = |bucket: &FoundBucket| self.hasher.hash_one(&bucket.pk);
-        Digest {
-            buckets: buckets.len() as u64,
-            sum: buckets.iter().map(hash).fold(0, u64::wrapping_add),
-        }
+        buckets.iter().map(hash).collect()
     }
 
     /// How many pages there were.
@@ -67,13 +73,41 @@ impl Seen {
 
     /// A page's part of the index. Together they are the whole partition.
     pub(super) fn range(&self, page: usize) -> Option<Range<'_>> {
-        let (start, digest) = self.pages.get(page)?;
         let next = self.pages.get(page + 1);
+        let page = self.pages.get(page)?;
         Some(Range {
-            start: start.as_ref(),
-            end: next.and_then(|(start, _)| start.as_ref()),
-            digest: *digest,
+            seen: self,
+            known: &page.known,
+            start: page.start.as_ref(),
+            end: next.and_then(|next| next.start.as_ref()),
+            digest: page.digest,
         })
+    }
+}
+
+impl Range<'_> {
+    /// Takes those buckets away that the page held when it was remembered. One that is left may have been
+    /// there all the same.
+    pub(super) fn forget_known(&self, buckets: &mut Vec<FoundBucket>) {
+        let hashes = self.seen.hashes(buckets);
+        if Digest::of(&hashes) == self.digest {
+            buckets.clear();
+            return;
+        }
+        let mut hashes = hashes.into_iter();
+        buckets.retain(|_| {
+            let hash = hashes.next();
+            hash.is_none_or(|hash| self.known.binary_search(&hash).is_err())
+        });
+    }
+}
+
+impl Digest {
+    fn of(hashes: &[u64]) -> Digest {
+        Digest {
+            buckets: hashes.len() as u64,
+            sum: hashes.iter().copied().fold(0, u64::wrapping_add),
+        }
     }
 }
 
@@ -89,27 +123,37 @@ mod tests {
         names.into_iter().map(bucket).collect()
     }
 
+    fn new(seen: &Seen, at: usize, names: &[usize]) -> Vec<String> {
+        let mut buckets = page(names.iter().copied());
+        let range = seen.range(at).expect("a page");
+        range.forget_known(&mut buckets);
+        buckets.into_iter().map(|bucket| bucket.pk).collect()
+    }
+
     #[test]
     fn memory_is_bounded_and_forgets_the_newest_only() {
         let mut seen = Seen::default();
         for start in 0..3 {
-            seen.remember(
-                None,
-                &page(start * CAPACITY..start * CAPACITY + CAPACITY - 1),
-            );
+            let first = start * CAPACITY;
+            seen.remember(None, &page(first..first + CAPACITY - 1));
         }
-        assert_eq!(seen.hashes.len(), CAPACITY);
-        assert!(seen.contains("0") && seen.contains("1"));
-        assert!(!seen.contains("never"));
+        assert_eq!(seen.remembered, CAPACITY);
+        assert_eq!(new(&seen, 0, &[0, 1, 7 * CAPACITY]), ["1400000"]);
+        assert_eq!(new(&seen, 1, &[CAPACITY, CAPACITY + 1]), ["200001"]);
+        assert_eq!(new(&seen, 2, &[2 * CAPACITY]), ["400000"]);
+        // A page of which nothing is kept is known while it holds the same.
+        let same: Vec<usize> = (2 * CAPACITY..3 * CAPACITY - 1).rev().collect();
+        assert!(new(&seen, 2, &same).is_empty());
     }
 
     #[test]
-    fn a_page_is_known_by_its_buckets_in_any_order() {
-        let seen = Seen::default();
-        let digest = |names: &[usize]| seen.digest(&page(names.iter().copied()));
-        assert_eq!(digest(&[1, 2, 3]), digest(&[3, 1, 2]));
-        assert_ne!(digest(&[1, 2, 3]), digest(&[1, 2]));
-        assert_ne!(digest(&[1, 2, 3]), digest(&[1, 2, 4]));
-        assert_ne!(digest(&[]), digest(&[1]));
+    fn of_a_page_what_came_is_left_in_any_order() {
+        let mut seen = Seen::default();
+        seen.remember(None, &page([1, 2, 3]));
+        assert!(new(&seen, 0, &[3, 1, 2]).is_empty());
+        assert!(new(&seen, 0, &[1, 2]).is_empty());
+        assert!(new(&seen, 0, &[]).is_empty());
+        assert_eq!(new(&seen, 0, &[4, 2, 1]), ["4"]);
+        assert_eq!(new(&seen, 0, &[5, 3, 2, 4, 1]), ["5", "4"]);
     }
 }

@@ -5,7 +5,7 @@
 
 use super::pipeline::{self, Decided, Kind, Pass};
 use super::walk::{self, Configs};
-use super::{Ended, Fanouts, Tally};
+use super::{Ended, Fanouts, Tally, Target};
 use crate::model::{Level, LevelConfig, LimitName, Owed};
 use crate::store::{CHANGES_PER_GROUP, FoundBucket, Stamped, StoreError};
 use crate::table::soft::SoftChange;
@@ -19,29 +19,30 @@ pub(super) async fn run(
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
     let kind = SoftKind {
-        fanouts,
-        level: &owed.level,
+        target: fanouts.target.clone(),
+        level: owed.level.clone(),
     };
     pipeline::run(fanouts, &kind, owed, tally).await
 }
 
-struct SoftKind<'a> {
-    fanouts: &'a Fanouts<'a>,
-    level: &'a Level,
+#[derive(Clone)]
+struct SoftKind {
+    target: Target,
+    level: Level,
 }
 
-impl Kind for SoftKind<'_> {
+impl Kind for SoftKind {
     type Write = SoftChange;
     type Seed = Option<Result<LevelConfig, ItemError>>;
     const BATCH: usize = CHANGES_PER_GROUP;
 
     async fn seed(&self) -> Result<Self::Seed, StoreError> {
-        walk::config(self.fanouts, self.level).await
+        walk::config(&self.target, &self.level).await
     }
 
     async fn decide(
         &self,
-        page: &[FoundBucket],
+        part: &[FoundBucket],
         _: Pass,
     ) -> Result<Decided<SoftChange>, StoreError> {
         let resolve = |configs: &Configs, id: &BucketId, _| resolve(configs, id).map(Some);
@@ -49,7 +50,7 @@ impl Kind for SoftKind<'_> {
             soft: soft.clone(),
             until,
         };
-        walk::decide(self.fanouts, page, resolve, write).await
+        walk::decide(&self.target, part, resolve, write).await
     }
 
     fn agree(one: &SoftChange, two: &SoftChange) -> bool {
@@ -57,7 +58,7 @@ impl Kind for SoftKind<'_> {
     }
 
     async fn write(&self, batch: &[(String, SoftChange)]) -> Vec<Stamped> {
-        self.fanouts.store.change_buckets(batch).await
+        self.target.store.change_buckets(batch).await
     }
 }
 

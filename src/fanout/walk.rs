@@ -1,7 +1,7 @@
 //! The levels that decide about a bucket, most specific first, and what the first of them with
-//! limits makes of a page of buckets.
+//! limits makes of some buckets.
 
-use super::Fanouts;
+use super::Target;
 use super::pipeline::Decided;
 use crate::model::resolve::{self, Step};
 use crate::model::{EntityId, EpochMs, Level, LevelConfig, NamespaceId, ResourceName};
@@ -12,15 +12,15 @@ use std::collections::{BTreeSet, HashMap};
 /// Config as stored, by level; what does not read is kept with the reason.
 pub(super) type Configs = HashMap<Level, Result<LevelConfig, ItemError>>;
 
-/// The buckets of a page with what their keys say. One whose key does not read is undecided; what cannot
+/// Buckets with what their keys say. One whose key does not read is undecided; what cannot
 /// be a bucket is set aside.
 pub(super) fn identify<'p, W>(
     ns: &NamespaceId,
-    page: &'p [FoundBucket],
+    part: &'p [FoundBucket],
     decided: &mut Decided<W>,
 ) -> Vec<(&'p FoundBucket, BucketId)> {
     let mut buckets = Vec::new();
-    for bucket in page {
+    for bucket in part {
         match BucketId::parse(ns, &bucket.pk) {
             Ok(id) => buckets.push((bucket, id)),
             Err(error) if error.is_foreign => decided.foreign.push((bucket.pk.clone(), error)),
@@ -46,33 +46,33 @@ fn limit_levels(bucket: &BucketId) -> [Level; 4] {
 
 /// What a level declares, or why it does not read; `None` when it is not stored.
 pub(super) async fn config(
-    fanouts: &Fanouts<'_>,
+    target: &Target,
     level: &Level,
 ) -> Result<Option<Result<LevelConfig, ItemError>>, StoreError> {
     let levels = BTreeSet::from([level.clone()]);
-    let mut configs = fanouts.store.configs(fanouts.ns, &levels).await?;
+    let mut configs = target.store.configs(&target.ns, &levels).await?;
     Ok(configs.remove(level))
 }
 
-/// Decides for one page from the limits that apply to each bucket.
+/// Decides for one part from the limits that apply to each bucket.
 ///
 /// `resolve` says what all buckets of one entity and resource carry, given when config was read;
 /// `None` leaves them alone, an error leaves them undecided. `write` makes of it what is written to
 /// one bucket, given when that bucket's stamps run out.
 pub(super) async fn decide<T: Send, W>(
-    fanouts: &Fanouts<'_>,
-    page: &[FoundBucket],
+    target: &Target,
+    part: &[FoundBucket],
     resolve: impl Fn(&Configs, &BucketId, EpochMs) -> Result<Option<T>, String> + Send,
     write: impl Fn(&T, EpochMs) -> W + Send,
 ) -> Result<Decided<W>, StoreError>
 where
     W: Send,
 {
-    let Fanouts {
+    let Target {
         store, ns, clock, ..
-    } = fanouts;
+    } = target;
     let mut decided = Decided::default();
-    let buckets = identify(ns, page, &mut decided);
+    let buckets = identify(ns, part, &mut decided);
     let levels = buckets.iter().flat_map(|(_, id)| limit_levels(id));
     let levels = levels.collect();
     // Stamps count from before the config that justifies them was read.
