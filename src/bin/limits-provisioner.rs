@@ -10,6 +10,7 @@
 )]
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
+use mimalloc::MiMalloc;
 use serde_json::value::RawValue;
 use std::env::{self, VarError};
 use std::fmt;
@@ -21,6 +22,9 @@ use zae_limits::clock::Clock;
 use zae_limits::lambda::{Event, Function, Invocation, Options, Tables, log};
 use zae_limits::model::EpochMs;
 use zae_limits::store::Connection;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     match serve() {
