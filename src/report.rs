@@ -273,7 +273,7 @@ pub struct FanoutReport {
     pub owed: OwedReport,
     /// `landed`, or why it is still owed.
     pub ended: String,
-    /// Whether it is still owed.
+    /// Whether it landed, and is owed no more.
     pub landed: bool,
     /// Buckets found.
     pub found: u64,
