@@ -68,23 +68,16 @@ impl Layer for AfterQuery {
     }
 }
 
-/// Disables `gpt-4` while a client's write lands after the n-th query, and says what its bucket
-/// then shows.
-async fn disabled_while(
-    nth: usize,
+/// Applies while a client's write lands, with a reading pass after so long.
+async fn applied_while(
+    yaml: &str,
+    embedded: &Embedded,
+    layer: AfterQuery,
     settle: Duration,
-    stamps: &[(&'static str, AttributeValue)],
-) -> (&'static str, ApplyReport) {
-    let embedded = Embedded::memory().expect("an embedded database");
-    let world = World::over(embedded.client()).await;
-    world.bucket("alice", "gpt-4", 0, &[]).await;
-    if !stamps.is_empty() {
-        world.bucket("late", "gpt-4", 0, &[]).await;
-    }
-    let layer = AfterQuery::new(nth, &embedded, stamps);
+) -> ApplyReport {
     let disturbed = Embedded::client_over(over(embedded.http_client(), layer));
     let disturbed = World::before_first_use(disturbed);
-    let manifest = manifest("resources: { gpt-4: { disabled: true } }");
+    let manifest = manifest(yaml);
     let plan = disturbed.plan_with(&manifest, PlanOptions::default()).await;
     let guarded = plan
         .guard(&Policy::strict(ManifestOwner::Cli))
@@ -99,6 +92,25 @@ async fn disabled_while(
     let report = reconcile::apply(&disturbed.store, &disturbed.clock, &guarded, &options, &());
     let report = report.await.expect("an apply");
     assert_eq!(report.errors, Vec::<String>::new());
+    report
+}
+
+/// Disables `gpt-4` while a client's write lands after the n-th query, and says what its bucket
+/// then shows.
+async fn disabled_while(
+    nth: usize,
+    settle: Duration,
+    stamps: &[(&'static str, AttributeValue)],
+) -> (&'static str, ApplyReport) {
+    let embedded = Embedded::memory().expect("an embedded database");
+    let world = World::over(embedded.client()).await;
+    world.bucket("alice", "gpt-4", 0, &[]).await;
+    if !stamps.is_empty() {
+        world.bucket("late", "gpt-4", 0, &[]).await;
+    }
+    let layer = AfterQuery::new(nth, &embedded, stamps);
+    let disabled = "resources: { gpt-4: { disabled: true } }";
+    let report = applied_while(disabled, &embedded, layer, settle).await;
     assert_eq!(world.stamp("alice", "gpt-4").await, "disabled");
     (world.stamp("late", "gpt-4").await, report)
 }
@@ -127,6 +139,28 @@ async fn a_stamp_that_an_old_resolution_overwrote_is_mended() {
     let renewed = [("bypass", AttributeValue::N("1800000050000".to_owned()))];
     let (shown, report) = disabled_while(2, SETTLE, &renewed).await;
     assert_eq!((shown, report.stamped), ("disabled", 3));
+}
+
+/// The index of an entity's buckets does not show what they carry.
+#[tokio::test]
+async fn a_stamp_of_an_entity_that_was_overwritten_is_mended_too() {
+    for scope in ["gpt-4", "_default_"] {
+        let disabled =
+            format!("entities: {{ late: {{ resources: {{ {scope}: {{ disabled: true }} }} }} }}");
+        for (settle, shown, stamped) in [(Duration::ZERO, "enforce", 2), (SETTLE, "disabled", 3)] {
+            let embedded = Embedded::memory().expect("an embedded database");
+            let world = World::over(embedded.client()).await;
+            for shard in 0..2 {
+                world.bucket("late", "gpt-4", shard, &[]).await;
+            }
+            let layer = AfterQuery::new(2, &embedded, &[]);
+            let report = applied_while(&disabled, &embedded, layer, settle).await;
+            let what = format!("{disabled}, settle {settle:?}");
+            assert_eq!(world.stamp("late", "gpt-4").await, shown, "{what}");
+            let beside = world.shard_stamp("late", "gpt-4", 1).await;
+            assert_eq!((beside, report.stamped), ("disabled", stamped), "{what}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@
     reason = "a test fails by a panic, and says what it skips"
 )]
 
+mod at_once;
 mod between;
 mod bucket_items;
 mod calendar;
@@ -25,6 +26,7 @@ mod fanout_cascade;
 mod fanout_params;
 mod fanout_soft;
 mod faults;
+mod first_page;
 mod fixture;
 mod full;
 mod gate;
@@ -50,6 +52,7 @@ mod stage;
 mod store_connect;
 mod store_create;
 mod store_embedded;
+mod store_read;
 mod table;
 mod templates;
 mod transport;

@@ -30,7 +30,8 @@ const PAGE: usize = 2;
 #[derive(Debug, Clone, Copy)]
 struct ShortPages;
 
-fn is_discovery(request: &Request) -> bool {
+/// Whether a request looks for buckets in an index.
+pub fn is_discovery(request: &Request) -> bool {
     request.operation == "Query" && request.body.get("IndexName").is_some()
 }
 
@@ -199,7 +200,7 @@ fn meta(world: &World, entity: &str) -> Item {
 }
 
 /// How often each bucket was written, by partition key.
-fn writes(recorder: &Recorder) -> BTreeMap<String, usize> {
+pub fn writes(recorder: &Recorder) -> BTreeMap<String, usize> {
     let mut writes = BTreeMap::new();
     for request in recorder.requests() {
         let written: Vec<&Value> = match request.operation.as_str() {

@@ -20,7 +20,7 @@ const BUCKETS: usize = 57;
 
 /// How batches of statements are refused.
 #[derive(Debug, Clone, Copy)]
-enum Refusal {
+pub enum Refusal {
     /// The whole request, with this code.
     Request(&'static str),
     /// Every statement of it, with this code, in an answer that is a success.

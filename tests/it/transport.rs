@@ -324,7 +324,8 @@ impl Layer for Latency {
     }
 }
 
-fn service_error(code: &str, message: &str) -> HttpConnectorFuture {
+/// An error as the service words it.
+pub fn service_error(code: &str, message: &str) -> HttpConnectorFuture {
     let body = serde_json::json!({ "__type": code, "message": message }).to_string();
     let status = 400.try_into().expect("a status");
     HttpConnectorFuture::ready(Ok(HttpResponse::new(status, SdkBody::from(body))))

@@ -140,7 +140,8 @@ fn error(status: u16, code: &str) -> HttpResponse {
     respond(status, &json!({ "__type": code, "message": "bad weather" }))
 }
 
-fn respond(status: u16, body: &Value) -> HttpResponse {
+/// An answer.
+pub fn respond(status: u16, body: &Value) -> HttpResponse {
     let status = status.try_into().expect("a status");
     HttpResponse::new(status, SdkBody::from(body.to_string()))
 }
@@ -221,7 +222,8 @@ fn take(list: &mut Value, random: &mut Xoshiro256PlusPlus) -> Vec<Option<&'stati
     left
 }
 
-async fn answer_of(
+/// What a request is answered with this body in place of its own.
+pub async fn answer_of(
     request: &mut HttpRequest,
     body: &Value,
     next: &SharedHttpConnector,

@@ -2,6 +2,8 @@
 
 use super::rig::{Lines, Rig, well_formed};
 use super::sink::{Act, Sink};
+use crate::singly::Refusal;
+use crate::transport::over;
 use crate::world::World;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -9,6 +11,7 @@ use tracing::Level;
 use zae_limits::clock::Clock;
 use zae_limits::lambda::{FunctionError, Invocation, RespondError, log};
 use zae_limits::model::EpochMs;
+use zae_limits::store::Embedded;
 
 fn create() -> Value {
     json!({"Namespace": "tenant-alpha", "Resources": {"gpt-4": {"Disabled": "true"}}})
@@ -193,6 +196,31 @@ async fn logs_and_metrics_say_what_was_done_and_for_whom() {
     assert_eq!(line["Applied"], 1);
     assert_eq!(line["Failed"], 0);
     assert_eq!(line["_aws"]["Timestamp"], rig.world.clock.now().0);
+}
+
+#[tokio::test]
+async fn what_is_logged_on_tasks_of_their_own_names_the_invocation_as_every_line_does() {
+    let embedded = Embedded::memory().expect("an embedded database");
+    let mut world = World::over(embedded.client()).await;
+    for number in 0..60 {
+        let entity = format!("user-{number}");
+        world.bucket(&entity, "gpt-4", 0, &[]).await;
+    }
+    let refusal = Refusal::Request("com.amazon.coral.service#AccessDeniedException");
+    world.client = Embedded::client_over(over(embedded.http_client(), refusal));
+    let rig = Rig::over(world).await.quietly();
+    let before = rig.logs.text().len();
+    let (told, _) = send(&rig, &[], 60).await;
+    assert_eq!(told.expect("answered")["Data"]["Stamped"], "60");
+
+    let logs = rig.logs.text().split_off(before);
+    let lines = logs.lines().map(serde_json::from_str::<Value>);
+    let lines: Vec<Value> = lines.collect::<Result<_, _>>().expect("JSON");
+    let singly = "stamping one bucket at a time from here on";
+    assert!(lines.iter().any(|line| line["message"] == singly), "{logs}");
+    for line in &lines {
+        assert_eq!(line["span"]["invocation_id"], "i", "{line}");
+    }
 }
 
 #[test]
