@@ -8,6 +8,7 @@
 use crate::front::{self, Behind};
 use crate::levels::Levels;
 use crate::meter::{Requests, Stopwatch, mean, median, peak_memory_kib};
+use crate::stamped::Stamped;
 use crate::{Failure, world};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -163,10 +164,7 @@ impl Drop for Server {
 /// `serve engine|stand-in|levels COUNT MS`: prints where it listens, and ends with its input.
 pub async fn run_server(serves: &str, count: usize, later: Duration) -> Result<(), Failure> {
     let behind = match serves {
-        "stand-in" => Behind::StandIn {
-            ns: stand_in_namespace()?,
-            buckets: count,
-        },
+        "stand-in" => Behind::StandIn(Stamped::with(&stand_in_namespace()?, count)?),
         "levels" => Behind::Levels(Levels::applied(
             &stand_in_namespace()?,
             &world::levels(count)?,
@@ -221,7 +219,10 @@ pub async fn run_fan_outs(url: &str, rounds: usize, concurrency: usize) -> Resul
     for _ in 0..rounds {
         requests.take();
         let stopwatch = Stopwatch::start()?;
-        world::fan_out(&store, &ns, concurrency).await?;
+        let (store, ns) = (store.clone(), ns.clone());
+        // On a task, as the function works: what waits on a thread of its own is woken by the kernel each time.
+        let fan_out = async move { world::fan_out(&store, &ns, concurrency).await };
+        tokio::spawn(fan_out).await??;
         stamped.push(Round::measured(&stopwatch, &requests)?);
     }
     print(stamped, round_trip_seconds)
