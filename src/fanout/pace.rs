@@ -141,4 +141,16 @@ mod tests {
         drop(held);
         assert!(pace.slot().now_or_never().is_some());
     }
+
+    #[test]
+    fn one_more_place_goes_to_somebody_who_waits() {
+        let pace = Pace::new(2);
+        pace.slow_down();
+        let held = pace.slot().now_or_never();
+        let mut waiting = std::pin::pin!(pace.slot());
+        assert!(waiting.as_mut().now_or_never().is_none());
+        pace.speed_up();
+        assert!(waiting.now_or_never().is_some());
+        drop(held);
+    }
 }

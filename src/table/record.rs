@@ -291,6 +291,10 @@ fn decode_owner(
             stack_id: owner.required_text("stack_id").map_err(named)?.to_owned(),
             logical_id: owner.required_text("logical_id").map_err(named)?.to_owned(),
         })),
-        other => Err(reader.error(name, format!("is of unknown kind {other:?}"))),
+        Some(other) => Err(reader.error(
+            name,
+            format!("is of the kind {other:?}, which this build does not know"),
+        )),
+        None => Err(reader.error(name, "is of no kind")),
     }
 }

@@ -597,6 +597,21 @@ fn a_record_whose_overflow_is_not_all_there_does_not_read() {
 }
 
 #[test]
+fn an_owner_of_a_kind_that_nobody_knows_is_said_as_it_is_stored() {
+    let ns = ns();
+    let mut items = record::encode(&ns, &ProvisionerRecord::default(), "w").expect("it fits");
+    let mut owned_by = |kind: Option<&str>| {
+        let kind = kind.map(|kind| ("kind".to_owned(), AttributeValue::S(kind.to_owned())));
+        let owner = AttributeValue::M(kind.into_iter().collect());
+        items.main.insert("owner".to_owned(), owner);
+        record::decode(&items).expect_err("no owner").problem
+    };
+    let unknown = "is of the kind \"martian\", which this build does not know";
+    assert_eq!(owned_by(Some("martian")), unknown);
+    assert_eq!(owned_by(None), "is of no kind");
+}
+
+#[test]
 fn entities_that_would_fit_alone_leave_the_item_to_many_resources() {
     let entities = (0..700).map(|index| level("entity", &format!("{index:0>200}/gpt-4")));
     let resources = (0..600).map(|index| level("resource", &format!("r{index:0>60}")));
