@@ -11,6 +11,7 @@ mod canonical;
 mod keys;
 mod levels;
 mod limits;
+mod merges;
 mod problem;
 mod properties;
 mod reader;
@@ -192,9 +193,9 @@ fn read_yaml(file: &str, bytes: &[u8]) -> Read {
         Ok(text) => text,
         Err(problem) => return finish(Some(file), Declared::default(), vec![problem]),
     };
-    let (tree, problem) = yaml::parse(text);
+    let (tree, problems) = yaml::parse(text);
     let mut reader = Reader::new(Dialect::Yaml, text);
-    reader.problems.extend(problem);
+    reader.problems.extend(problems);
     let declared = match &tree {
         Some(tree) => reader.manifest(tree),
         None => Declared::default(),

@@ -1,9 +1,11 @@
-//! YAML text to a tree with places, or the one problem that keeps it from being read.
+//! YAML text to a tree with places, or the one problem that keeps it from being read, and what a tree does
+//! not show any more.
 //!
 //! The parser is told to leave every judgement to the reader: duplicate keys pass through, only
 //! `true` and `false` are booleans, and numbers that YAML versions read differently stay text.
 //! What it does judge is its own budget: how much an alias may expand.
 
+use super::merges;
 use super::problem::{Problem, printable};
 use super::tree::{Node, Place, Value};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -50,20 +52,35 @@ pub(super) fn decode(bytes: &[u8]) -> Result<&str, Problem> {
 
 /// Parses one document. A second document is a problem, and the first is still returned, so that
 /// its own problems are found in the same run.
-pub(super) fn parse(text: &str) -> (Option<Node<'_>>, Option<Problem>) {
+pub(super) fn parse(text: &str) -> (Option<Node<'_>>, Vec<Problem>) {
+    let (tree, problem) = parse_with(text, MergeKeyPolicy::Merge);
+    let mut problems = Vec::from_iter(problem);
+    if merges::may_be_doubled(text) {
+        let (as_written, _) = parse_with(text, MergeKeyPolicy::AsOrdinary);
+        problems.extend(
+            as_written
+                .iter()
+                .flat_map(|tree| merges::doubled(tree, text)),
+        );
+    }
+    (tree, problems)
+}
+
+fn parse_with(text: &str, merges: MergeKeyPolicy) -> (Option<Node<'_>>, Option<Problem>) {
     let mut tree = None;
+    let options = options(merges);
     let outcome =
-        serde_saphyr::with_deserializer_from_str_with_options(text, options(), |document| {
+        serde_saphyr::with_deserializer_from_str_with_options(text, options, |document| {
             tree = Some(Node::deserialize(document)?);
             Ok(())
         });
     (tree, outcome.err().map(|error| problem(&error)))
 }
 
-fn options() -> Options {
+fn options(merges: MergeKeyPolicy) -> Options {
     serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
-        merge_keys: MergeKeyPolicy::Merge,
+        merge_keys: merges,
         strict_booleans: true,
         leading_zero_numbers_as_strings: true,
         underscored_numbers_as_strings: true,

@@ -83,6 +83,31 @@ fn duplicate_keys_name_both_places_and_hide_nothing() {
 }
 
 #[test]
+fn a_mapping_merges_once() {
+    assert_snapshot!(said(&[
+        (
+            "two merges of which one must win",
+            "namespace: a\nresources:\n  <<: { e: { disabled: true } }\n  <<: { e: { disabled: bypass } }"
+        ),
+        (
+            "beside a problem of another kind, and in what an alias repeats",
+            "namespace: a\nresources:\n  a: &l { limits: {} }\n  b: &m { <<: *l, <<: *l, disabled: off }\n  c: *m"
+        ),
+        (
+            "in a list, three times",
+            "namespace: a\nresources: { r: { limits: { l: { capacity: 1, schedule: [{ <<: {}, <<: {},\n  <<: {} }] } } } }"
+        ),
+    ]));
+    let fine = [
+        "namespace: a\nresources:\n  a: &l { disabled: true }\n  b: { <<: [*l, *l] }\n  c: { <<: *l }",
+        "namespace: a\nresources:\n  a: { disabled: true } # << and <<",
+    ];
+    for text in fine {
+        assert!(parse_yaml("t.yaml", text.as_bytes()).is_ok(), "{text}");
+    }
+}
+
+#[test]
 fn the_system_level_has_neither_switch_nor_cascade() {
     assert_snapshot!(said(&[
         ("disabled", "namespace: a\nsystem: { disabled: true }"),
