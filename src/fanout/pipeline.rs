@@ -141,7 +141,7 @@ pub(super) async fn read<K: Kind>(
     owed: &Owed,
     tally: &mut Tally,
 ) -> Result<Ended, StoreError> {
-    let discovery = keys::buckets_of_level(&fanouts.target.ns, &owed.level);
+    let discovery = keys::buckets_of_level(&fanouts.target.ns, &owed.level).with_stamps();
     let failed = tally.failed;
     let first = find::first::<K>(fanouts, &discovery).await?;
     let finder = Finder {

@@ -22,7 +22,7 @@ pub struct PageStart(Item);
 pub struct FoundBucket {
     /// Its partition key.
     pub pk: String,
-    /// The mode it shows; `None` from an index that projects keys only.
+    /// The mode it shows; `None` where that was not asked for, or an index projects keys only.
     pub shown: Option<AccessMode>,
 }
 
@@ -102,7 +102,7 @@ impl Store {
         end: Option<&PageStart>,
         most: Option<usize>,
     ) -> Result<BucketPage, StoreError> {
-        let shows_stamps = discovery.index == keys::RESOURCE_INDEX;
+        let shows_stamps = discovery.stamps;
         let projection = Projection(if shows_stamps {
             &stamp::SHOWN
         } else {

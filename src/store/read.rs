@@ -82,6 +82,7 @@ impl Store {
         A: Send + 'static,
         T: Send + 'static,
     {
+        // What one request reads is read where it is asked for.
         if asked.len() <= BATCH {
             return self.get_batch(act, asked, key, projection, read).await;
         }

@@ -295,6 +295,17 @@ pub struct Discovery {
     pub pk: String,
     /// What sort keys start with.
     pub prefix: String,
+    /// Whether the stamps that buckets show there are asked for too. Keys say which buckets there are.
+    pub stamps: bool,
+}
+
+impl Discovery {
+    /// The same, with the stamps that the index shows: none, where it projects keys only.
+    #[must_use]
+    pub fn with_stamps(self) -> Discovery {
+        let stamps = self.index == RESOURCE_INDEX;
+        Discovery { stamps, ..self }
+    }
 }
 
 /// Every bucket that a level can be the config of.
@@ -312,6 +323,7 @@ pub fn buckets_of_resource(ns: &NamespaceId, resource: &ResourceName) -> Discove
         index: RESOURCE_INDEX,
         pk: resource_index_pk(ns, resource),
         prefix: BUCKET_PREFIX.to_owned(),
+        stamps: false,
     }
 }
 
@@ -325,6 +337,7 @@ pub fn buckets_of_entity(ns: &NamespaceId, entity: &EntityId, scope: &Scope) -> 
         index: ENTITY_INDEX,
         pk: entity_pk(ns, entity),
         prefix,
+        stamps: false,
     }
 }
 
@@ -334,6 +347,7 @@ pub fn buckets_of_namespace(ns: &NamespaceId) -> Discovery {
         index: NAMESPACE_INDEX,
         pk: ns.to_string(),
         prefix: BUCKET_PREFIX.to_owned(),
+        stamps: false,
     }
 }
 

@@ -133,7 +133,7 @@ pub fn bypass_deadline(item: &Item) -> Option<EpochMs> {
 
 /// The attributes of a stored bucket that say which it is and what its stamp is.
 pub const STORED: [&str; 4] = ["PK", "SK", DISABLED, BYPASS];
-/// The same of a bucket in an index that projects whole items.
+/// The same of a bucket in an index that projects whole items and is read for stamps.
 pub const SHOWN: [&str; 3] = ["PK", DISABLED, BYPASS];
-/// The one of a bucket in an index that projects keys only.
+/// The one that says which bucket an index shows.
 pub const NAMED: [&str; 1] = ["PK"];

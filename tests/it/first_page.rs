@@ -64,6 +64,25 @@ async fn a_pass_begins_with_a_page_that_one_round_trip_writes_and_the_second_wit
     }
 }
 
+#[tokio::test]
+async fn an_index_is_asked_for_stamps_by_the_pass_that_looks_at_them_alone() {
+    let embedded = database(FIRST).await;
+    let recorder = Recorder::default();
+    let transport = over(embedded.http_client(), recorder.clone());
+    stop(transport, 1, Duration::from_millis(1)).await;
+    let all = recorder.requests();
+    let begin = all
+        .iter()
+        .filter(|request| is_discovery(request) && request.body.get("ExclusiveStartKey").is_none());
+    let asked: Vec<bool> = begin
+        .map(|request| {
+            let names = request.body["ExpressionAttributeNames"].to_string();
+            names.contains("\"disabled\"") && names.contains("\"bypass\"")
+        })
+        .collect();
+    assert_eq!(asked, [false, false, true]);
+}
+
 /// Refuses every page of an index but the first, and takes its time with what decides.
 #[derive(Debug, Clone, Copy)]
 struct OnePage;
